@@ -1,0 +1,1 @@
+"""The cluster watcher: one per cluster; says which GPU pods are pending and why."""

@@ -1,0 +1,1 @@
+"""Fixtures and options shared by every test."""
