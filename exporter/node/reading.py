@@ -3,7 +3,7 @@
 The reader child sends a `Readings` through its pipe as msgpack; the parent never sees a library's own types.
 """
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -77,3 +77,43 @@ class Readings(msgspec.Struct, frozen=True):
     """(reason, sentence): what is wrong while the source as a whole still answers, e.g. profiling unavailable."""
     versions: dict[str, str] = {}
     """`dcgm`, `nvml`, `driver`: version texts as far as known."""
+
+
+class WantedField(msgspec.Struct, frozen=True, array_like=True):
+    """One field of the counters file, as far as a reader needs to know it."""
+
+    id: int
+    """DCGM field id; the same number whichever library is read."""
+    kind: Literal["int", "float", "string"]
+    scope: Literal["system", "board", "instance"]
+    """The finest level that has a value of its own: the node, the board, or the MIG instance when there are any."""
+    watch: Literal["basic", "profiling", "event"]
+    high: float | None = None
+    """Largest possible value in the field's unit; anything above is out of range."""
+
+
+class ReaderConfig(msgspec.Struct, frozen=True):
+    """What the parent tells a reader child once, before the first request."""
+
+    source: Literal["auto", "dcgm", "nvml", "simulated"]
+    fields: tuple[WantedField, ...]
+    interval: float
+    """Seconds between passes; the engine is asked to sample at this pace."""
+    remote: str | None = None
+    """Host engine address as `-r` takes it (host:port, tcp://, unix://); None means embedded."""
+    scenario: str | None = None
+    """Path of a scenario file for the simulated source; None plays the built-in one."""
+
+
+class DeviceSource(Protocol):
+    """What every source of device readings offers, inside the reader child.
+
+    `read` returns the truth as of now or raises `exporter.source.SourceError`; it may be called again after a
+    failure and then tries to open what it needs afresh (with its own back-off).
+    """
+
+    name: str
+
+    def read(self) -> Readings: ...
+
+    def close(self) -> None: ...
