@@ -1,0 +1,144 @@
+/* The flat table that a player writes each tick and the stand-in libraries only read.
+ *
+ * Little-endian, every record of a fixed size and 8-byte aligned. The file named by the environment variable
+ * GPUGAUGE_FAKE_TABLE is replaced by rename, so that an open file never changes: open it anew for each call. Only the
+ * header's offsets say where a section begins; cells are ordered by (kind, entity, field), fields by id.
+ * Text is NUL-terminated UTF-8.
+ */
+#ifndef GPUGAUGE_FAKE_TABLE_H
+#define GPUGAUGE_FAKE_TABLE_H
+
+#include <stdint.h>
+
+#define TABLE_MAGIC 0x54464747u /* "GGFT" */
+#define TABLE_VERSION 1u
+#define TABLE_VARIABLE "GPUGAUGE_FAKE_TABLE"
+
+/* Entity kinds are DCGM's. */
+enum { KIND_NONE = 0, KIND_GPU = 1, KIND_GI = 4, KIND_CI = 5 };
+
+/* What the engine answers for a field of another level. */
+enum { MIG_OWN = 0, MIG_PARENT = 1, MIG_GI_ONLY = 2, MIG_BLANK = 3, MIG_SYSTEM = 4 };
+
+struct table_section {
+    uint32_t offset; /* bytes from the beginning of the file */
+    uint32_t count;
+    uint32_t size; /* of one record, in bytes */
+    uint32_t unused;
+};
+
+struct table_header { /* 440 bytes */
+    uint32_t magic;
+    uint32_t version;
+    uint32_t generation; /* grows with each restart of the engine; entity ids change with it */
+    uint32_t link;       /* grows with each break: a connection made under another number is dead */
+    uint32_t connected;  /* 0 while no engine listens */
+    int32_t cuda_version;
+    int64_t now_us; /* wall clock of the tick */
+    uint64_t tick;
+    struct table_section devices;
+    struct table_section instances;
+    struct table_section cells;
+    struct table_section faults;
+    struct table_section fields;
+    struct table_section events;
+    char driver_version[80];
+    char nvml_version[80];
+    char dcgm_version[80];
+    uint64_t unused[8];
+};
+
+struct table_device { /* 376 bytes, in the order of entity ids */
+    uint32_t gpu_id; /* DCGM entity id in this engine's life */
+    uint32_t nvml_index;
+    int32_t minor;
+    int32_t numa_node;   /* -1 unknown */
+    uint32_t status;     /* dcgmGetGpuStatus: 1 ok, 4 lost */
+    int32_t mig;         /* -1 not capable, 0 off, 1 on */
+    uint32_t max_slices;
+    uint32_t architecture; /* NVML/DCGM number: 7 Ampere, 8 Ada, 9 Hopper, 10 Blackwell; 0 unknown */
+    int32_t compute_major;
+    int32_t compute_minor;
+    uint64_t memory_mib;
+    uint64_t identity; /* differs when another thing takes the same entity id */
+    char uuid[96];
+    char pci_bus_id[32];
+    char model[96];
+    char serial[48];
+    char vbios[48];
+};
+
+struct table_instance { /* 264 bytes, in the order of (board, gi, ci), each GI before its CIs */
+    uint32_t kind; /* KIND_GI or KIND_CI */
+    uint32_t entity_id;
+    uint32_t parent_kind;
+    uint32_t parent_id;
+    uint32_t gpu_id; /* of the board */
+    uint32_t gi;     /* NVML GPU instance id */
+    int32_t ci;      /* NVML compute instance id; -1 on a GI */
+    int32_t mig_index; /* index of the MIG device on its board (per CI, from 0); -1 on a GI */
+    uint32_t profile_id;
+    uint32_t slices;
+    uint64_t memory_mib; /* of the GPU instance */
+    uint64_t identity;
+    uint32_t shared; /* 1 when several compute instances share the GPU instance */
+    uint32_t unused;
+    char profile[64];
+    char mig_uuid[128]; /* empty on a GI without or with several CIs */
+    uint64_t reserved;
+};
+
+struct table_cell { /* 288 bytes */
+    uint32_t kind;
+    uint32_t entity_id;
+    uint16_t field;
+    uint16_t type; /* 'i', 'd' or 's' */
+    int32_t status;  /* DCGM status of this value; 0 ok */
+    int64_t timestamp_us;
+    union {
+        int64_t i64;
+        double dbl;
+        uint64_t raw;
+    } value;
+    char text[256]; /* the value of type 's' */
+};
+
+struct table_fault { /* 72 bytes; the first whose function fits holds */
+    char function[48]; /* exact name, or "*" */
+    int32_t status;    /* return code to give without doing anything; 0 goes on */
+    uint32_t delay_ms; /* wait before anything else */
+    uint32_t hang;     /* never return */
+    uint32_t crash;    /* abort */
+    uint64_t unused;
+};
+
+struct table_field { /* 72 bytes: what the engine knows */
+    uint32_t id;
+    uint32_t type;  /* 'i', 'd' or 's' */
+    uint32_t level; /* finest entity kind; KIND_NONE for the node */
+    uint32_t mig;   /* MIG_... */
+    uint32_t profiling;
+    uint32_t event; /* has data only after an event */
+    char tag[48];
+};
+
+struct table_event { /* 40 bytes, in the order of time */
+    uint32_t kind;
+    uint32_t entity_id;
+    uint32_t gpu_id;
+    uint32_t field; /* 230 is an XID */
+    int64_t timestamp_us;
+    int64_t value;
+    uint64_t number; /* grows by one per event, from 1 */
+};
+
+_Static_assert(sizeof(struct table_section) == 16, "section");
+_Static_assert(sizeof(struct table_header) == 440, "header");
+_Static_assert(sizeof(struct table_device) == 376, "device");
+_Static_assert(sizeof(struct table_instance) == 264, "instance");
+_Static_assert(sizeof(struct table_cell) == 288, "cell");
+_Static_assert(sizeof(struct table_fault) == 72, "fault");
+_Static_assert(sizeof(struct table_field) == 72, "field");
+_Static_assert(sizeof(struct table_event) == 40, "event");
+
+#endif
