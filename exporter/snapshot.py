@@ -45,7 +45,9 @@ class Pass:
             answer = source.read()
         except SourceError as error:
             took = self.clock() - began
-            self.health.append(SourceHealth(source.name, up=False, seconds=took, reason=error.reason, message=str(error)))
+            self.health.append(
+                SourceHealth(source.name, up=False, seconds=took, reason=error.reason, message=str(error))
+            )
             return otherwise
         self.health.append(SourceHealth(source.name, up=True, seconds=self.clock() - began))
         return answer

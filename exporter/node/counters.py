@@ -36,7 +36,7 @@ class Counters:
         return tuple({row.field.id: row.field for row in self.rows}.values())
 
 
-class _RowProblem(Exception):
+class _RowError(Exception):
     """Why one row cannot be used."""
 
 
@@ -50,16 +50,16 @@ def _unquote(text: str) -> str:
 def _counter(line: str) -> Counter:
     cells = [_unquote(cell) for cell in line.split(",", COLUMNS - 1)]
     if len(cells) < COLUMNS:
-        raise _RowProblem(f"expected 'name, type, help', found {line.strip()!r}")
+        raise _RowError(f"expected 'name, type, help', found {line.strip()!r}")
     name, type_, help_ = cells
     field = fields_by_name().get(name)
     if field is None:
-        raise _RowProblem(f"unknown field {name!r}")
+        raise _RowError(f"unknown field {name!r}")
     kind = type_.lower()
     if kind not in TYPES:
-        raise _RowProblem(f"type {type_!r} of {name} is not one of {', '.join(TYPES)}")
+        raise _RowError(f"type {type_!r} of {name} is not one of {', '.join(TYPES)}")
     if field.kind == "string" and kind != "label":
-        raise _RowProblem(f"{name} is text and can only be a label, not a {kind}")
+        raise _RowError(f"{name} is text and can only be a label, not a {kind}")
     return Counter(name, kind, help_, field)  # type: ignore[arg-type] # kind is one of TYPES
 
 
@@ -73,8 +73,8 @@ def parse(text: str, file: str) -> Counters:
         try:
             counter = _counter(line)
             if counter.name in rows:
-                raise _RowProblem(f"{counter.name} is listed twice; the first row counts")
-        except _RowProblem as problem:
+                raise _RowError(f"{counter.name} is listed twice; the first row counts")
+        except _RowError as problem:
             problems.append(f"{file}, line {number}: {problem}")
             continue
         rows[counter.name] = counter
