@@ -1,7 +1,7 @@
 """What one pass saw, and the guard around each source in that pass."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -29,6 +29,12 @@ class Snapshot:
     taken_at: float
     families: tuple[Family, ...]
     health: tuple[SourceHealth, ...] = ()
+    problems: tuple[tuple[str, str], ...] = ()
+    """(source, reason) of what is wrong while the source as a whole still answers."""
+    rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How many values this pass did not show, by (field name, reason)."""
+    build: Mapping[str, str] = field(default_factory=dict)
+    """Versions learned in this pass, for `gpugauge_build_info`."""
 
 
 @dataclass(slots=True)
