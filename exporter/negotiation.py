@@ -1,0 +1,49 @@
+"""Which of the four rendered forms of a page a client gets: pure functions over request headers."""
+
+from collections.abc import Iterator
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+def _quality(text: str) -> float:
+    """A q-value; one that is no number in 0..1 counts as refused, so that nothing odd is preferred."""
+    try:
+        value = float(text)
+    except ValueError:
+        return 0.0
+    return value if 0.0 <= value <= 1.0 else 0.0
+
+
+def _choices(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
+    """The elements of an Accept-like header: name, parameters without q, q."""
+    for element in header.split(","):
+        name, *rest = (part.strip() for part in element.split(";"))
+        pairs = (part.partition("=") for part in rest)
+        parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}
+        quality = _quality(parameters.pop("q", "1"))
+        if name:
+            yield name.lower(), parameters, quality
+
+
+def wants_openmetrics(accept: str) -> bool:
+    """Whether OpenMetrics 1.0 is asked for by name, and no less than the text format.
+
+    A client that accepts neither gets the text format: a scrape is never refused over its headers.
+    """
+    openmetrics = 0.0
+    text: dict[str, float] = {}
+    for name, parameters, quality in _choices(accept):
+        version = parameters.get("version")
+        if name == "application/openmetrics-text" and version in {None, "1.0.0"}:
+            openmetrics = max(openmetrics, quality)
+        elif name in {"text/*", "*/*"} or (name == "text/plain" and version in {None, "0.0.4"}):
+            text[name] = max(text.get(name, 0.0), quality)
+    most_specific = next((text[name] for name in ("text/plain", "text/*", "*/*") if name in text), 0.0)
+    return openmetrics > 0.0 and openmetrics >= most_specific
+
+
+def wants_gzip(accept_encoding: str) -> bool:
+    """Whether gzip is accepted, by name or through `*`, with a q above zero."""
+    named = {name: quality for name, _, quality in _choices(accept_encoding)}
+    return named.get("gzip", named.get("x-gzip", named.get("*", 0.0))) > 0.0
