@@ -1,0 +1,39 @@
+"""`python -m alerts`: writes the rule files, the PrometheusRule and the Alertmanager example."""
+
+import argparse
+from pathlib import Path
+
+from alerts import GROUPS
+from alerts.alertmanager import example
+from alerts.rule import RUNBOOK
+from alerts.rulefile import prometheus_rule, rule_file
+
+
+def files(runbook: str = RUNBOOK) -> dict[str, str]:
+    """Every generated file: path below the output folder, and text."""
+    rules = {f"rules/{group.name.removeprefix('gpugauge-')}.yaml": rule_file(group, runbook) for group in GROUPS}
+    return {
+        **rules,
+        "prometheusrule.yaml": prometheus_rule(GROUPS, runbook),
+        "alertmanager/example.yaml": example(),
+    }
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Writes below `--output`; a rule file there that no group has any more is removed."""
+    parser = argparse.ArgumentParser(prog="python -m alerts", description=__doc__)
+    parser.add_argument("--output", type=Path, default=Path("deploy/generated"), help="folder to write below")
+    parser.add_argument("--runbook", default=RUNBOOK, help="address of the runbook page that alerts point at")
+    options = parser.parse_args(arguments)
+    wanted = files(options.runbook)
+    for name, text in wanted.items():
+        path = options.output / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for stale in (options.output / "rules").glob("*.yaml"):
+        if f"rules/{stale.name}" not in wanted:
+            stale.unlink()
+
+
+if __name__ == "__main__":
+    main()

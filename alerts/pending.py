@@ -1,0 +1,65 @@
+"""Workloads whose GPU pods could be scheduled and do not run, and why."""
+
+from alerts.expression import POD, WORKLOAD, by, named, one_by, threshold
+from alerts.rule import Alert, Area, Group, Notify, Recording, Severity
+from alerts.thresholds import PENDING_SECONDS
+
+SINCE = "namespace_pod:gpu_pending_since_timestamp:seconds"
+OLDEST = "workload:gpu_pending_oldest:info"
+BY_REASON = "workload:gpu_pending_pods_by_reason:count"
+REASON = by(f"{POD}, workload, workload_type, reason", named("gpugauge_pending_pod_reason", "pod"))
+
+OLDEST_REASON = one_by(
+    WORKLOAD,
+    f"{REASON}\n* on ({POD}) group_left ()\n(time() - min by ({POD}) ({SINCE}))",
+)
+"""The reason of the pod that waits longest; the value is its age, by which it was chosen."""
+
+
+def _of_workload(series: str) -> str:
+    selection = f"{series}{{cluster='%s',namespace='%s',workload='%s',workload_type='%s'}}"
+    labels = " ".join(f"$labels.{label}" for label in WORKLOAD.split(", "))
+    return f'printf "{selection}" {labels} | query'
+
+
+_PODS = f"{{{{ with {_of_workload('workload:gpu_pending_pods:count')} }}}}{{{{ . | first | value }}}}{{{{ end }}}}"
+_REASON = f'{{{{ with {_of_workload(OLDEST)} }}}}{{{{ . | first | label "reason" }}}}{{{{ end }}}}'
+_POD = f'{{{{ with {_of_workload(OLDEST)} }}}}{{{{ . | first | label "pod" }}}}{{{{ end }}}}'
+_COUNTS = (
+    f'{{{{ range $i, $s := {_of_workload(BY_REASON)} | sortByLabel "reason" }}}}'
+    "{{ if $i }}, {{ end }}{{ .Value }} {{ .Labels.reason }}{{ end }}"
+)
+
+GROUP = Group(
+    "gpugauge-pending",
+    (
+        Recording(
+            SINCE,
+            by(f"{POD}, workload, workload_type", named("gpugauge_pending_pod_since_timestamp_seconds", "pod"), "min"),
+        ),
+        Recording("workload:gpu_pending_pods:count", f"count by ({WORKLOAD}) ({SINCE})"),
+        Recording("workload:gpu_pending_since_timestamp:seconds", f"min by ({WORKLOAD}) ({SINCE})"),
+        Recording(BY_REASON, f"count by ({WORKLOAD}, reason) (\n  {REASON}\n)"),
+        Recording(OLDEST, OLDEST_REASON),
+        Alert(
+            "GPUWorkloadPending",
+            f"(time() - workload:gpu_pending_since_timestamp:seconds) > on () group_left () "
+            f"{threshold('GPUWorkloadPending', PENDING_SECONDS)}",
+            Severity.WARNING,
+            Area.CAPACITY,
+            Notify.TICKET,
+            summary=(
+                "{{ $labels.workload_type }} {{ $labels.namespace }}/{{ $labels.workload }} has waited "
+                "{{ $value | humanizeDuration }} for GPUs."
+            ),
+            description=(
+                f"{_PODS} GPU pods of {{{{ $labels.workload_type }}}} {{{{ $labels.namespace }}}}/"
+                "{{ $labels.workload }} could be scheduled and do not run. The oldest, "
+                f"{_POD}, has waited {{{{ $value | humanizeDuration }}}}: {_REASON}. All: {_COUNTS}."
+            ),
+            wait="1m",
+            keep="5m",
+            annotations=(("reason", _REASON), ("pods", _PODS)),
+        ),
+    ),
+)
