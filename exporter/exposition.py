@@ -26,7 +26,7 @@ class Page:
     openmetrics: bytes
     openmetrics_gzip: bytes
     dropped: int = 0
-    """Samples left out because their value was not a number or their labels were on the page already."""
+    """Samples left out because their value was no number (or a negative count), or their labels were on the page already."""
 
 
 def _help(metric: Metric) -> str:
@@ -55,10 +55,13 @@ def _lines(family: Family) -> list[str]:
     `nan` and `inf` are the only number texts that end in those letters.
     """
     name = family.metric.name
-    lines = [f"{name}{labels.text} {value}\n" for labels, value in family.samples]
+    samples = family.samples
+    if family.metric.kind is Kind.COUNTER and any(value < 0 for _, value in samples):
+        samples = [sample for sample in samples if sample[1] >= 0]  # parsers refuse the whole page for one of them
+    lines = [f"{name}{labels.text} {value}\n" for labels, value in samples]
     if any(line[-2] in "nf" for line in lines):
         lines = [line for line in lines if line[-2] not in "nf"]
-    if len({labels.text for labels, _ in family.samples}) != len(family.samples):
+    if len({labels.text for labels, _ in samples}) != len(samples):
         lines = list({line.rpartition(" ")[0]: line for line in reversed(lines)}.values())[::-1]
     return lines
 

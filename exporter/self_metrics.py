@@ -19,7 +19,7 @@ CONTRACT = "1"
 """Version of the names that are an interface."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # a registry keeps collectors by identity
 class SelfMetrics(Collector):
     """Owned by the sampler thread; `collect` is called only while that thread renders a page."""
 
