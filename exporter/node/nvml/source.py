@@ -1,0 +1,167 @@
+"""Device readings from NVML: what the driver itself tells, without a DCGM engine and without its privileges.
+
+Runs in the reader child. A field that NVML does not have is counted as not supported, never invented; a lost board
+goes to `down` while the others are read.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import pynvml
+
+from exporter.node.nvml import gpm
+from exporter.node.nvml.board import BoardReader, system_answers
+from exporter.node.nvml.events import XidEvents
+from exporter.node.nvml.inventory import Found, Inventory, Place
+from exporter.node.nvml.session import Session
+from exporter.node.nvml.values import Answer, BoardLostError, Rejected, failure, judged
+from exporter.node.plan import Request, plan
+from exporter.node.reading import Block, Cell, ReaderConfig, Readings, Rejection, RejectReason
+from exporter.source import SourceError
+
+REOPEN = 60.0
+"""Seconds between attempts to find a lost board again: only a new session with the library lists it."""
+
+XID = 230
+
+Answers = dict[int, dict[int, Answer | None]]
+"""By inventory index, by field id. None: nothing to show and nothing to count (no event yet)."""
+
+
+class NvmlSource:
+    """The `DeviceSource` over NVML.
+
+    `patience` bounds the wait (seconds) for the second sample of engine activity when something is sampled for the
+    first time; with 0 its first pass has none.
+    """
+
+    name = "nvml"
+
+    def __init__(
+        self,
+        config: ReaderConfig,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        patience: float = gpm.SHORTEST,
+    ) -> None:
+        self._wanted = {field.id: field for field in reversed(config.fields)}
+        self._config, self._clock, self._wall, self._patience = config, clock, wall, patience
+        self._session = Session(clock)
+        self._inventory = Inventory()
+        self._events = XidEvents()
+        self._reader = BoardReader(clock)
+        self._reopen_at: float | None = None
+
+    def read(self) -> Readings:
+        """One pass over all boards.
+
+        Raises SourceError with the reason library_missing, driver_not_loaded, driver_mismatch, no_permission,
+        not_initialized, timeout or failed. After driver_mismatch only a new process can succeed.
+        """
+        self._session.open()
+        try:
+            return self._pass()
+        except SourceError as error:
+            self._let_go()
+            raise self._session.failed(error) from None
+        except pynvml.NVMLError as error:
+            self._let_go()
+            raise self._session.failed(failure(error.value)) from error
+
+    def close(self) -> None:
+        self._let_go()
+        self._session.close()
+
+    def _let_go(self) -> None:
+        self._events.close()
+        self._reader.close()
+
+    def _pass(self) -> Readings:
+        taken_at = self._wall()
+        self._look_for_lost()
+        found = self._inventory.look(self._session.versions.get("driver", ""))
+        requests = plan([place.device for place in found.places], self._config.fields)
+        self._listen(found)
+        answers = self._answers(found, requests)
+        self._reopen_at = (self._reopen_at or self._clock() + REOPEN) if found.down else None
+        return self._readings(taken_at, found, requests, answers)
+
+    def _look_for_lost(self) -> None:
+        if self._reopen_at is not None and self._clock() >= self._reopen_at:
+            self._reopen_at = None
+            self._let_go()
+            self._session.close()
+            self._session.open()
+
+    def _listen(self, found: Found) -> None:
+        if XID in self._wanted:
+            boards = [(p.device.uuid, p.board) for p in found.places if p.device.gi < 0 and p.board is not None]
+            self._events.collect()
+            self._events.watch(boards)
+
+    def _answers(self, found: Found, requests: Sequence[Request]) -> Answers:
+        """Everything asked for. Engine activity comes last: a first sample needs some time to the second."""
+        places = found.places
+        self._reader.keep([place.device for place in places if place.board is not None])
+        activity = [request for request in requests if request.watch == "profiling"]
+        begun = [self._begin(found, places[i]) for request in activity for i in request.devices]
+        answers: Answers = {index: {} for index in range(len(places))}
+        system = system_answers(self._session.versions) if any(f in self._wanted for f in (1, 2, 4, 5)) else {}
+        for request in requests:
+            if request.watch != "profiling":
+                self._ask(found, request, answers, system)
+        if any(begun):
+            time.sleep(min(self._patience, self._reader.wait()))
+        for request in activity:
+            self._ask(found, request, answers, system)
+        return answers
+
+    def _begin(self, found: Found, place: Place) -> bool:
+        return place.device.uuid not in found.down and self._reader.begin(place)
+
+    def _ask(self, found: Found, request: Request, answers: Answers, system: Mapping[int, Answer]) -> None:
+        for index in request.devices:
+            place = found.places[index]
+            if place.device.uuid in found.down:
+                continue
+            try:
+                answers[index] |= self._reader.read(place, request.fields)
+            except BoardLostError:
+                found.down.add(place.device.uuid)
+                continue
+            answers[index] |= {field: value for field, value in system.items() if field in request.fields}
+            if XID in request.fields:
+                answers[index][XID] = self._events.last(place.device.uuid)
+
+    def _readings(self, taken_at: float, found: Found, requests: Sequence[Request], answers: Answers) -> Readings:
+        inventory = tuple(place.device for place in found.places)
+        lost = [index for index, device in enumerate(inventory) if device.uuid in found.down]
+        answers |= {index: {} for index in lost}  # also what was read before it fell silent
+        counts: Counter[tuple[int, RejectReason]] = Counter()
+        blocks = tuple(self._block(request, answers, counts) for request in requests)
+        return Readings(
+            source=self.name,
+            taken_at=taken_at,
+            inventory=inventory,
+            blocks=blocks,
+            rejections=tuple(Rejection(field, reason, n) for (field, reason), n in sorted(counts.items())),
+            down=tuple(dict.fromkeys(inventory[index].uuid for index in lost)),
+            problems=tuple(found.problems),
+            versions=dict(self._session.versions),
+        )
+
+    def _block(self, request: Request, answers: Answers, counts: Counter[tuple[int, RejectReason]]) -> Block:
+        columns = []
+        for field in request.fields:
+            column = [self._cell(field, answers[index].get(field), counts) for index in request.devices]
+            columns.append(tuple(column))
+        return Block(request.devices, request.fields, tuple(columns))
+
+    def _cell(self, field: int, answer: Answer | None, counts: Counter[tuple[int, RejectReason]]) -> Cell:
+        worth = answer if answer is None else judged(answer, self._wanted[field])
+        if not isinstance(worth, Rejected):
+            return worth
+        counts[field, worth.reason] += 1
+        return None

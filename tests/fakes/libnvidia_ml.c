@@ -1,0 +1,1206 @@
+/* A stand-in for libnvidia-ml.so.1: the part of NVML that pynvml and the exporter use, answered from the flat table.
+ *
+ * It knows nothing by itself and refuses what the real library refuses: calls before nvmlInit (1), handles it did not
+ * give out or gave out before a shutdown (2), buffers that are too small (7), records of another version (25), and any
+ * question about a lost board (15). Record layouts are those of nvml.h as pynvml declares them.
+ * With -DOLD_DRIVER the symbols that came late (memory v2, TemperatureV, ClocksEventReasons, GPM) are left out.
+ */
+#define _GNU_SOURCE
+#include "table.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef int ret_t;
+enum {
+    OK = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6,
+    INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15, NO_MEMORY = 20, NO_DATA = 21,
+    VERSION_MISMATCH = 25, UNKNOWN = 999
+};
+
+#define NO_ID 0xFFFFFFFFu
+#define BLANK_I64 0x7ffffffffffffff0LL
+#define BLANK_DBL 140737488355328.0
+#define MIB (1ULL << 20)
+#define MAX_BOARDS 64
+#define MAX_HANDLES 4096
+
+/* ---- the table ------------------------------------------------------------------------------------------------- */
+
+struct table {
+    const char *base;
+    size_t size;
+    const struct table_header *head;
+};
+
+static int table_open(struct table *t)
+{
+    const char *path = getenv(TABLE_VARIABLE);
+    struct stat info;
+    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (file < 0)
+        return 0;
+    t->base = MAP_FAILED;
+    if (fstat(file, &info) == 0 && (size_t)info.st_size >= sizeof(struct table_header))
+        t->base = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (t->base == MAP_FAILED)
+        return 0;
+    t->size = (size_t)info.st_size;
+    t->head = (const struct table_header *)t->base;
+    if (t->head->magic == TABLE_MAGIC && t->head->version == TABLE_VERSION)
+        return 1;
+    munmap((void *)t->base, t->size);
+    return 0;
+}
+
+static void table_close(struct table *t) { munmap((void *)t->base, t->size); }
+
+#define RECORDS(t, type, section) ((const struct type *)((t)->base + (t)->head->section.offset))
+
+static const struct table_device *board_by_uuid(const struct table *t, const char *uuid)
+{
+    const struct table_device *all = RECORDS(t, table_device, devices);
+    for (uint32_t i = 0; i < t->head->devices.count; i++)
+        if (strcmp(all[i].uuid, uuid) == 0)
+            return &all[i];
+    return NULL;
+}
+
+static const struct table_instance *instance_of(const struct table *t, uint32_t gpu_id, uint32_t gi, int32_t ci)
+{
+    const struct table_instance *all = RECORDS(t, table_instance, instances);
+    for (uint32_t i = 0; i < t->head->instances.count; i++)
+        if (all[i].gpu_id == gpu_id && all[i].gi == gi && all[i].ci == ci)
+            return &all[i];
+    return NULL;
+}
+
+static int compare_cell(const void *a, const void *b)
+{
+    const struct table_cell *x = a, *y = b;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->entity_id != y->entity_id)
+        return x->entity_id < y->entity_id ? -1 : 1;
+    return (int)x->field - (int)y->field;
+}
+
+static const struct table_cell *cell_of(const struct table *t, uint32_t kind, uint32_t entity, uint16_t field)
+{
+    struct table_cell key = {.kind = kind, .entity_id = entity, .field = field};
+    return bsearch(&key, RECORDS(t, table_cell, cells), t->head->cells.count, sizeof key, compare_cell);
+}
+
+static ret_t of_sentinel(int64_t above_blank)
+{
+    return above_blank == 1 ? NOT_FOUND : above_blank == 2 ? NOT_SUPPORTED : above_blank == 3 ? NO_PERMISSION : UNKNOWN;
+}
+
+static ret_t of_status(int32_t status)
+{
+    switch (status) {
+    case -6: case -32: case -36: return NOT_SUPPORTED;
+    case -14: return NO_DATA;
+    case -17: case -29: return NO_PERMISSION;
+    case -18: case -19: return GPU_IS_LOST;
+    case -45: case -46: return NOT_FOUND;
+    default: return UNKNOWN;
+    }
+}
+
+/* A number as the engine would hold it; what the engine marks as missing becomes the code that NVML gives. */
+static ret_t number(const struct table *t, uint32_t kind, uint32_t entity, uint16_t field, double *out, int64_t *whole)
+{
+    const struct table_cell *cell = cell_of(t, kind, entity, field);
+    if (!cell)
+        return NOT_SUPPORTED;
+    if (cell->status != 0)
+        return of_status(cell->status);
+    if (cell->type == 'i') {
+        if (cell->value.i64 >= BLANK_I64)
+            return of_sentinel(cell->value.i64 - BLANK_I64);
+        *out = (double)cell->value.i64;
+        *whole = cell->value.i64;
+        return OK;
+    }
+    if (cell->type != 'd')
+        return NOT_SUPPORTED;
+    if (cell->value.dbl >= BLANK_DBL)
+        return of_sentinel((int64_t)(cell->value.dbl - BLANK_DBL));
+    *out = cell->value.dbl;
+    *whole = (int64_t)cell->value.dbl;
+    return OK;
+}
+
+static int64_t wall_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static void nap(unsigned milliseconds)
+{
+    struct timespec length = {milliseconds / 1000, (long)(milliseconds % 1000) * 1000000};
+    nanosleep(&length, NULL);
+}
+
+/* A planned fault of this function. A status under "*" holds for NVML only when it is one of NVML's (positive). */
+static ret_t fault(const struct table *t, const char *function)
+{
+    const struct table_fault *all = RECORDS(t, table_fault, faults);
+    for (uint32_t i = 0; i < t->head->faults.count; i++) {
+        if (strcmp(all[i].function, function) != 0 && strcmp(all[i].function, "*") != 0)
+            continue;
+        if (all[i].delay_ms)
+            nap(all[i].delay_ms);
+        while (all[i].hang)
+            nap(60000);
+        if (all[i].crash)
+            abort();
+        return all[i].status > 0 ? all[i].status : OK;
+    }
+    return OK;
+}
+
+/* ---- the session and its handles --------------------------------------------------------------------------------- */
+
+struct nvml_device {
+    unsigned life;  /* of the session that gave it out */
+    char uuid[96];  /* of the board */
+    uint32_t gi;    /* NO_ID on a board */
+    int32_t ci;
+    uint64_t identity; /* of the instance */
+};
+typedef struct nvml_device *device_t;
+
+static unsigned initialised, life;
+static struct nvml_device handles[MAX_HANDLES];
+static unsigned handle_count;
+static char boards[MAX_BOARDS][96]; /* uuids by NVML index, as they were at initialisation */
+static unsigned board_count;
+
+static device_t handle_for(const char *uuid, uint32_t gi, int32_t ci, uint64_t identity)
+{
+    for (unsigned i = 0; i < handle_count; i++)
+        if (handles[i].life == life && handles[i].gi == gi && handles[i].ci == ci && handles[i].identity == identity
+            && strcmp(handles[i].uuid, uuid) == 0)
+            return &handles[i];
+    if (handle_count == MAX_HANDLES)
+        return NULL;
+    device_t fresh = &handles[handle_count++];
+    *fresh = (struct nvml_device){.life = life, .gi = gi, .ci = ci, .identity = identity};
+    snprintf(fresh->uuid, sizeof fresh->uuid, "%s", uuid);
+    return fresh;
+}
+
+/* What one call works on. */
+struct call {
+    struct table t;
+    const struct table_device *board;
+    const struct table_instance *instance; /* of a MIG device: its compute instance */
+};
+
+static ret_t enter(struct call *c, const char *function)
+{
+    memset(c, 0, sizeof *c);
+    if (!table_open(&c->t))
+        return DRIVER_NOT_LOADED;
+    ret_t planned = fault(&c->t, function);
+    if (planned == OK && !initialised)
+        planned = UNINITIALIZED;
+    if (planned != OK)
+        table_close(&c->t);
+    return planned;
+}
+
+static ret_t resolve(struct call *c, device_t d)
+{
+    if (d < handles || d >= handles + handle_count || d->life != life)
+        return INVALID_ARGUMENT;
+    c->board = board_by_uuid(&c->t, d->uuid);
+    if (!c->board || c->board->status == 4)
+        return GPU_IS_LOST;
+    if (d->gi == NO_ID)
+        return OK;
+    c->instance = instance_of(&c->t, c->board->gpu_id, d->gi, d->ci);
+    return c->instance && c->instance->identity == d->identity ? OK : INVALID_ARGUMENT;
+}
+
+static ret_t enter_device(struct call *c, const char *function, device_t d)
+{
+    ret_t r = enter(c, function);
+    if (r != OK)
+        return r;
+    r = resolve(c, d);
+    if (r != OK)
+        table_close(&c->t);
+    return r;
+}
+
+static ret_t enter_board(struct call *c, const char *function, device_t d)
+{
+    ret_t r = enter_device(c, function, d);
+    if (r == OK && c->instance) {
+        table_close(&c->t);
+        return NOT_SUPPORTED;
+    }
+    return r;
+}
+
+static ret_t leave(struct call *c, ret_t r)
+{
+    table_close(&c->t);
+    return r;
+}
+
+#define ENTER(c, outcome)                                                                                              \
+    struct call c;                                                                                                     \
+    do {                                                                                                               \
+        ret_t entered = outcome;                                                                                       \
+        if (entered != OK)                                                                                             \
+            return entered;                                                                                            \
+    } while (0)
+
+static ret_t board_number(struct call *c, uint16_t field, double *out, int64_t *whole)
+{
+    return number(&c->t, KIND_GPU, c->board->gpu_id, field, out, whole);
+}
+
+/* A quantity of a board, or of a MIG device: its own, else that of its GPU instance. */
+static ret_t own_number(struct call *c, uint16_t field, double *out, int64_t *whole)
+{
+    if (!c->instance)
+        return board_number(c, field, out, whole);
+    const struct table_instance *gi = instance_of(&c->t, c->board->gpu_id, c->instance->gi, -1);
+    if (gi && cell_of(&c->t, KIND_GI, gi->entity_id, field))
+        return number(&c->t, KIND_GI, gi->entity_id, field, out, whole);
+    return number(&c->t, KIND_CI, c->instance->entity_id, field, out, whole);
+}
+
+static ret_t copy_text(const char *text, char *out, unsigned size)
+{
+    if (strlen(text) >= size)
+        return INSUFFICIENT_SIZE;
+    strcpy(out, text);
+    return OK;
+}
+
+static int compare_index(const void *a, const void *b)
+{
+    const struct table_device *const *x = a, *const *y = b;
+    return (int)(*x)->nvml_index - (int)(*y)->nvml_index;
+}
+
+static void take_boards(const struct table *t)
+{
+    const struct table_device *order[MAX_BOARDS], *all = RECORDS(t, table_device, devices);
+    board_count = t->head->devices.count < MAX_BOARDS ? t->head->devices.count : MAX_BOARDS;
+    for (unsigned i = 0; i < board_count; i++)
+        order[i] = &all[i];
+    qsort(order, board_count, sizeof order[0], compare_index);
+    for (unsigned i = 0; i < board_count; i++)
+        memcpy(boards[i], order[i]->uuid, sizeof boards[i]);
+}
+
+static ret_t start(const char *function)
+{
+    struct table t;
+    if (!table_open(&t))
+        return DRIVER_NOT_LOADED;
+    ret_t planned = fault(&t, function);
+    if (planned == OK && initialised++ == 0) {
+        life++;
+        handle_count = 0;
+        take_boards(&t);
+    }
+    table_close(&t);
+    return planned;
+}
+
+ret_t nvmlInit_v2(void) { return start(__func__); }
+ret_t nvmlInitWithFlags(unsigned flags) { return flags > 3 ? INVALID_ARGUMENT : start(__func__); }
+
+ret_t nvmlShutdown(void)
+{
+    if (!initialised)
+        return UNINITIALIZED;
+    initialised--;
+    return OK;
+}
+
+const char *nvmlErrorString(ret_t code)
+{
+    switch (code) {
+    case OK: return "Success";
+    case UNINITIALIZED: return "Uninitialized";
+    case INVALID_ARGUMENT: return "Invalid Argument";
+    case NOT_SUPPORTED: return "Not Supported";
+    case NO_PERMISSION: return "Insufficient Permissions";
+    case NOT_FOUND: return "Not Found";
+    case INSUFFICIENT_SIZE: return "Insufficient Size";
+    case DRIVER_NOT_LOADED: return "Driver Not Loaded";
+    case TIMEOUT: return "Timeout";
+    case GPU_IS_LOST: return "GPU is lost";
+    case NO_DATA: return "No data";
+    case VERSION_MISMATCH: return "Argument version mismatch";
+    default: return "Unknown Error";
+    }
+}
+
+ret_t nvmlSystemGetDriverVersion(char *out, unsigned size)
+{
+    ENTER(c, enter(&c, __func__));
+    return leave(&c, copy_text(c.t.head->driver_version, out, size));
+}
+
+ret_t nvmlSystemGetNVMLVersion(char *out, unsigned size)
+{
+    ENTER(c, enter(&c, __func__));
+    return leave(&c, copy_text(c.t.head->nvml_version, out, size));
+}
+
+ret_t nvmlSystemGetCudaDriverVersion(int *out)
+{
+    ENTER(c, enter(&c, __func__));
+    *out = c.t.head->cuda_version;
+    return leave(&c, OK);
+}
+
+ret_t nvmlSystemGetCudaDriverVersion_v2(int *out)
+{
+    ENTER(c, enter(&c, __func__));
+    *out = c.t.head->cuda_version;
+    return leave(&c, OK);
+}
+
+/* ---- boards ------------------------------------------------------------------------------------------------------ */
+
+ret_t nvmlDeviceGetCount_v2(unsigned *out)
+{
+    ENTER(c, enter(&c, __func__));
+    *out = board_count;
+    return leave(&c, OK);
+}
+
+static ret_t give_board(struct call *c, const char *uuid, device_t *out)
+{
+    const struct table_device *board = board_by_uuid(&c->t, uuid);
+    if (!board || board->status == 4)
+        return GPU_IS_LOST;
+    *out = handle_for(uuid, NO_ID, -1, board->identity);
+    return *out ? OK : NO_MEMORY;
+}
+
+ret_t nvmlDeviceGetHandleByIndex_v2(unsigned index, device_t *out)
+{
+    ENTER(c, enter(&c, __func__));
+    return leave(&c, index < board_count ? give_board(&c, boards[index], out) : INVALID_ARGUMENT);
+}
+
+static ret_t give_mig(struct call *c, const struct table_instance *ci, device_t *out)
+{
+    const struct table_device *all = RECORDS(&c->t, table_device, devices);
+    for (uint32_t i = 0; i < c->t.head->devices.count; i++) {
+        if (all[i].gpu_id != ci->gpu_id)
+            continue;
+        if (all[i].status == 4)
+            return GPU_IS_LOST;
+        *out = handle_for(all[i].uuid, ci->gi, ci->ci, ci->identity);
+        return *out ? OK : NO_MEMORY;
+    }
+    return NOT_FOUND;
+}
+
+ret_t nvmlDeviceGetHandleByUUID(const char *uuid, device_t *out)
+{
+    ENTER(c, enter(&c, __func__));
+    const struct table_instance *all = RECORDS(&c.t, table_instance, instances);
+    for (unsigned i = 0; i < board_count; i++)
+        if (strcmp(boards[i], uuid) == 0)
+            return leave(&c, give_board(&c, uuid, out));
+    for (uint32_t i = 0; i < c.t.head->instances.count; i++)
+        if (all[i].kind == KIND_CI && strcmp(all[i].mig_uuid, uuid) == 0)
+            return leave(&c, give_mig(&c, &all[i], out));
+    return leave(&c, NOT_FOUND);
+}
+
+ret_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, device_t *out)
+{
+    ENTER(c, enter(&c, __func__));
+    const struct table_device *all = RECORDS(&c.t, table_device, devices);
+    for (uint32_t i = 0; i < c.t.head->devices.count; i++) {
+        const char *known = all[i].pci_bus_id; /* eight-digit domain; four digits are accepted too */
+        if (strcasecmp(known, bus) == 0 || (strlen(known) > 4 && strcasecmp(known + 4, bus) == 0))
+            return leave(&c, give_board(&c, all[i].uuid, out));
+    }
+    return leave(&c, NOT_FOUND);
+}
+
+ret_t nvmlDeviceGetName(device_t d, char *out, unsigned size)
+{
+    char name[256];
+    ENTER(c, enter_device(&c, __func__, d));
+    if (c.instance)
+        snprintf(name, sizeof name, "%s MIG %s", c.board->model, c.instance->profile);
+    else
+        snprintf(name, sizeof name, "%s", c.board->model);
+    return leave(&c, copy_text(name, out, size));
+}
+
+ret_t nvmlDeviceGetUUID(device_t d, char *out, unsigned size)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    return leave(&c, copy_text(c.instance ? c.instance->mig_uuid : c.board->uuid, out, size));
+}
+
+ret_t nvmlDeviceGetSerial(device_t d, char *out, unsigned size)
+{
+    ENTER(c, enter_board(&c, __func__, d));
+    return leave(&c, c.board->serial[0] ? copy_text(c.board->serial, out, size) : NOT_SUPPORTED);
+}
+
+ret_t nvmlDeviceGetVbiosVersion(device_t d, char *out, unsigned size)
+{
+    ENTER(c, enter_board(&c, __func__, d));
+    return leave(&c, c.board->vbios[0] ? copy_text(c.board->vbios, out, size) : NOT_SUPPORTED);
+}
+
+ret_t nvmlDeviceGetIndex(device_t d, unsigned *out)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    *out = c.instance ? (unsigned)c.instance->mig_index : c.board->nvml_index;
+    return leave(&c, OK);
+}
+
+ret_t nvmlDeviceGetMinorNumber(device_t d, unsigned *out)
+{
+    ENTER(c, enter_board(&c, __func__, d));
+    *out = (unsigned)c.board->minor;
+    return leave(&c, c.board->minor < 0 ? NOT_SUPPORTED : OK);
+}
+
+struct pci_info {
+    char legacy[16];
+    unsigned domain, bus, device, device_id, subsystem_id;
+    char bus_id[32];
+};
+_Static_assert(sizeof(struct pci_info) == 68, "pci info");
+
+ret_t nvmlDeviceGetPciInfo_v3(device_t d, struct pci_info *out)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    memset(out, 0, sizeof *out);
+    sscanf(c.board->pci_bus_id, "%8x:%2x:%2x", &out->domain, &out->bus, &out->device);
+    snprintf(out->legacy, sizeof out->legacy, "%04X:%02X:%02X.0", out->domain & 0xFFFF, out->bus & 0xFF, out->device & 0xFF);
+    memcpy(out->bus_id, c.board->pci_bus_id, sizeof out->bus_id);
+    return leave(&c, OK);
+}
+
+ret_t nvmlDeviceGetArchitecture(device_t d, unsigned *out)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    *out = c.board->architecture ? c.board->architecture : NO_ID;
+    return leave(&c, OK);
+}
+
+ret_t nvmlDeviceGetNumaNodeId(device_t d, unsigned *out)
+{
+    ENTER(c, enter_board(&c, __func__, d));
+    *out = (unsigned)c.board->numa_node;
+    return leave(&c, c.board->numa_node < 0 ? NOT_SUPPORTED : OK);
+}
+
+ret_t nvmlDeviceGetCudaComputeCapability(device_t d, int *major, int *minor)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    *major = c.board->compute_major;
+    *minor = c.board->compute_minor;
+    return leave(&c, OK);
+}
+
+/* ---- MIG --------------------------------------------------------------------------------------------------------- */
+
+ret_t nvmlDeviceGetMigMode(device_t d, unsigned *current, unsigned *pending)
+{
+    ENTER(c, enter_board(&c, __func__, d));
+    if (c.board->mig < 0)
+        return leave(&c, NOT_SUPPORTED);
+    *current = *pending = (unsigned)c.board->mig;
+    return leave(&c, OK);
+}
+
+ret_t nvmlDeviceGetMaxMigDeviceCount(device_t d, unsigned *out)
+{
+    ENTER(c, enter_board(&c, __func__, d));
+    *out = c.board->mig < 0 ? 0 : c.board->max_slices;
+    return leave(&c, OK);
+}
+
+ret_t nvmlDeviceGetMigDeviceHandleByIndex(device_t d, unsigned index, device_t *out)
+{
+    ENTER(c, enter_board(&c, __func__, d));
+    const struct table_instance *all = RECORDS(&c.t, table_instance, instances);
+    if (c.board->mig < 0 || index >= c.board->max_slices)
+        return leave(&c, c.board->mig < 0 ? NOT_SUPPORTED : INVALID_ARGUMENT);
+    for (uint32_t i = 0; i < c.t.head->instances.count; i++)
+        if (all[i].kind == KIND_CI && all[i].gpu_id == c.board->gpu_id && all[i].mig_index == (int32_t)index)
+            return leave(&c, give_mig(&c, &all[i], out));
+    return leave(&c, NOT_FOUND);
+}
+
+ret_t nvmlDeviceIsMigDeviceHandle(device_t d, unsigned *out)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    *out = c.instance != NULL;
+    return leave(&c, OK);
+}
+
+ret_t nvmlDeviceGetGpuInstanceId(device_t d, unsigned *out)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    *out = c.instance ? c.instance->gi : 0;
+    return leave(&c, c.instance ? OK : NOT_SUPPORTED);
+}
+
+ret_t nvmlDeviceGetComputeInstanceId(device_t d, unsigned *out)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    *out = c.instance ? (unsigned)c.instance->ci : 0;
+    return leave(&c, c.instance ? OK : NOT_SUPPORTED);
+}
+
+ret_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device_t d, device_t *out)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    return leave(&c, c.instance ? give_board(&c, c.board->uuid, out) : INVALID_ARGUMENT);
+}
+
+struct attributes {
+    unsigned multiprocessors, copy_engines, decoders, encoders, jpeg, ofa, gi_slices, ci_slices;
+    unsigned long long memory_mb;
+};
+_Static_assert(sizeof(struct attributes) == 40, "attributes");
+
+ret_t nvmlDeviceGetAttributes_v2(device_t d, struct attributes *out)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    if (!c.instance)
+        return leave(&c, NOT_SUPPORTED);
+    const struct table_instance *gi = instance_of(&c.t, c.board->gpu_id, c.instance->gi, -1);
+    memset(out, 0, sizeof *out);
+    out->gi_slices = gi ? gi->slices : c.instance->slices;
+    out->ci_slices = c.instance->slices;
+    out->memory_mb = c.instance->memory_mib;
+    return leave(&c, OK);
+}
+
+/* ---- plain readings ---------------------------------------------------------------------------------------------- */
+
+struct memory_v1 { unsigned long long total, free, used; };
+struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
+struct bar1 { unsigned long long total, free, used; };
+_Static_assert(sizeof(struct memory_v2) == 40, "memory v2");
+
+static ret_t mebibytes(struct call *c, uint16_t field, unsigned long long *out)
+{
+    double value;
+    int64_t whole;
+    ret_t r = own_number(c, field, &value, &whole);
+    if (r == OK)
+        *out = (unsigned long long)whole * MIB;
+    return r;
+}
+
+static ret_t memory_of(struct call *c, struct memory_v2 *m)
+{
+    ret_t r = mebibytes(c, 250, &m->total);
+    if (r == OK)
+        r = mebibytes(c, 251, &m->free);
+    if (r == OK)
+        r = mebibytes(c, 252, &m->used);
+    if (r == OK)
+        r = mebibytes(c, 253, &m->reserved);
+    return r;
+}
+
+ret_t nvmlDeviceGetMemoryInfo(device_t d, struct memory_v1 *out)
+{
+    struct memory_v2 m;
+    ENTER(c, enter_device(&c, __func__, d));
+    ret_t r = memory_of(&c, &m);
+    if (r == OK)
+        *out = (struct memory_v1){m.total, m.free, m.used + m.reserved};
+    return leave(&c, r);
+}
+
+ret_t nvmlDeviceGetBAR1MemoryInfo(device_t d, struct bar1 *out)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    ret_t r = mebibytes(&c, 90, &out->total);
+    if (r == OK)
+        r = mebibytes(&c, 92, &out->used);
+    if (r == OK)
+        r = mebibytes(&c, 93, &out->free);
+    return leave(&c, r);
+}
+
+static ret_t plain(const char *function, device_t d, uint16_t field, double scale, int not_under_mig, unsigned *out)
+{
+    double value;
+    int64_t whole;
+    ENTER(c, enter_board(&c, function, d));
+    ret_t r = not_under_mig && c.board->mig == 1 ? NOT_SUPPORTED : board_number(&c, field, &value, &whole);
+    if (r == OK)
+        *out = (unsigned)llround(value * scale);
+    return leave(&c, r);
+}
+
+#define PLAIN(function, field, scale)                                                                                  \
+    ret_t function(device_t d, unsigned *out) { return plain(__func__, d, field, scale, 0, out); }
+
+PLAIN(nvmlDeviceGetPowerUsage, 155, 1000)
+PLAIN(nvmlDeviceGetPowerManagementLimit, 160, 1000)
+PLAIN(nvmlDeviceGetPowerManagementDefaultLimit, 163, 1000)
+PLAIN(nvmlDeviceGetEnforcedPowerLimit, 164, 1000)
+PLAIN(nvmlDeviceGetPerformanceState, 190, 1)
+PLAIN(nvmlDeviceGetFanSpeed, 191, 1)
+PLAIN(nvmlDeviceGetPcieReplayCounter, 202, 1)
+PLAIN(nvmlDeviceGetMaxPcieLinkGeneration, 235, 1)
+PLAIN(nvmlDeviceGetMaxPcieLinkWidth, 236, 1)
+PLAIN(nvmlDeviceGetCurrPcieLinkGeneration, 237, 1)
+PLAIN(nvmlDeviceGetCurrPcieLinkWidth, 238, 1)
+PLAIN(nvmlDeviceGetPersistenceMode, 66, 1)
+PLAIN(nvmlDeviceGetRetiredPagesPendingStatus, 392, 1)
+
+struct utilization { unsigned gpu, memory; };
+
+ret_t nvmlDeviceGetUtilizationRates(device_t d, struct utilization *out)
+{
+    ret_t r = plain(__func__, d, 203, 1, 1, &out->gpu);
+    return r == OK ? plain("", d, 204, 1, 1, &out->memory) : r;
+}
+
+ret_t nvmlDeviceGetEncoderUtilization(device_t d, unsigned *out, unsigned *period_us)
+{
+    *period_us = 1000000;
+    return plain(__func__, d, 206, 1, 1, out);
+}
+
+ret_t nvmlDeviceGetDecoderUtilization(device_t d, unsigned *out, unsigned *period_us)
+{
+    *period_us = 1000000;
+    return plain(__func__, d, 207, 1, 1, out);
+}
+
+static ret_t clock_of(const char *function, device_t d, unsigned type, const uint16_t fields[4], unsigned *out)
+{
+    return type < 4 ? plain(function, d, fields[type], 1, 0, out) : INVALID_ARGUMENT;
+}
+
+ret_t nvmlDeviceGetClockInfo(device_t d, unsigned type, unsigned *out)
+{
+    return clock_of(__func__, d, type, (const uint16_t[]){100, 100, 101, 102}, out);
+}
+
+ret_t nvmlDeviceGetMaxClockInfo(device_t d, unsigned type, unsigned *out)
+{
+    return clock_of(__func__, d, type, (const uint16_t[]){113, 113, 114, 115}, out);
+}
+
+ret_t nvmlDeviceGetApplicationsClock(device_t d, unsigned type, unsigned *out)
+{
+    return clock_of(__func__, d, type, (const uint16_t[]){110, 110, 111, 0}, out);
+}
+
+ret_t nvmlDeviceGetTemperature(device_t d, unsigned sensor, unsigned *out)
+{
+    return sensor == 0 ? plain(__func__, d, 150, 1, 0, out) : INVALID_ARGUMENT;
+}
+
+ret_t nvmlDeviceGetTemperatureThreshold(device_t d, unsigned type, unsigned *out)
+{
+    const uint16_t fields[] = {159, 158, 151, 152};
+    return type < 4 ? plain(__func__, d, fields[type], 1, 0, out) : INVALID_ARGUMENT;
+}
+
+struct margin { unsigned version; int margin; };
+
+ret_t nvmlDeviceGetMarginTemperature(device_t d, struct margin *out)
+{
+    if (out->version != (sizeof *out | 1u << 24))
+        return VERSION_MISMATCH;
+    return plain(__func__, d, 153, 1, 0, (unsigned *)&out->margin);
+}
+
+ret_t nvmlDeviceGetPowerManagementLimitConstraints(device_t d, unsigned *low, unsigned *high)
+{
+    ret_t r = plain(__func__, d, 161, 1000, 0, low);
+    return r == OK ? plain("", d, 162, 1000, 0, high) : r;
+}
+
+static ret_t long_plain(const char *function, device_t d, uint16_t field, unsigned long long *out)
+{
+    double value;
+    int64_t whole;
+    ENTER(c, enter_board(&c, function, d));
+    ret_t r = board_number(&c, field, &value, &whole);
+    if (r == OK)
+        *out = (unsigned long long)whole;
+    return leave(&c, r);
+}
+
+ret_t nvmlDeviceGetTotalEnergyConsumption(device_t d, unsigned long long *out) { return long_plain(__func__, d, 156, out); }
+ret_t nvmlDeviceGetCurrentClocksThrottleReasons(device_t d, unsigned long long *out) { return long_plain(__func__, d, 112, out); }
+
+ret_t nvmlDeviceGetTotalEccErrors(device_t d, unsigned type, unsigned counter, unsigned long long *out)
+{
+    return type < 2 && counter < 2 ? long_plain(__func__, d, (uint16_t)(310 + type + 2 * counter), out) : INVALID_ARGUMENT;
+}
+
+/* Volatile counters lie at 314..., lifetime ones at 324..., by location (L1, L2, device, register, texture) and type. */
+ret_t nvmlDeviceGetMemoryErrorCounter(device_t d, unsigned type, unsigned counter, unsigned location, unsigned long long *out)
+{
+    if (type > 1 || counter > 1 || location > 7)
+        return INVALID_ARGUMENT;
+    uint16_t field = (uint16_t)(314 + 10 * counter + 2 * location + type);
+    return location > 4 ? NOT_SUPPORTED : long_plain(__func__, d, field, out);
+}
+
+ret_t nvmlDeviceGetRemappedRows(device_t d, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed)
+{
+    ret_t r = plain(__func__, d, 394, 1, 0, corrected);
+    if (r == OK)
+        r = plain("", d, 393, 1, 0, uncorrected);
+    if (r == OK)
+        r = plain("", d, 396, 1, 0, pending);
+    return r == OK ? plain("", d, 395, 1, 0, failed) : r;
+}
+
+ret_t nvmlDeviceGetRowRemapperHistogram(device_t d, unsigned out[5])
+{
+    ret_t r = OK;
+    for (uint16_t i = 0; i < 5 && r == OK; i++)
+        r = plain(i ? "" : __func__, d, (uint16_t)(385 + i), 1, 0, &out[i]);
+    return r;
+}
+
+static ret_t retired_pages(const char *function, device_t d, unsigned cause, unsigned *count, unsigned long long *pages,
+                           unsigned long long *times)
+{
+    unsigned found;
+    if (cause > 1)
+        return INVALID_ARGUMENT;
+    ret_t r = plain(function, d, cause ? 391 : 390, 1, 0, &found);
+    if (r != OK)
+        return r;
+    unsigned room = *count;
+    *count = found;
+    if (!pages || room < found)
+        return found ? INSUFFICIENT_SIZE : OK;
+    for (unsigned i = 0; i < found; i++) {
+        pages[i] = 0x1000ULL * (i + 1);
+        if (times)
+            times[i] = i;
+    }
+    return OK;
+}
+
+ret_t nvmlDeviceGetRetiredPages(device_t d, unsigned cause, unsigned *count, unsigned long long *pages)
+{
+    return retired_pages(__func__, d, cause, count, pages, NULL);
+}
+
+ret_t nvmlDeviceGetRetiredPages_v2(device_t d, unsigned cause, unsigned *count, unsigned long long *pages, unsigned long long *times)
+{
+    return retired_pages(__func__, d, cause, count, pages, times);
+}
+
+/* The table knows no processes: every list is empty. */
+static ret_t no_processes(const char *function, device_t d, unsigned *count)
+{
+    ENTER(c, enter_device(&c, function, d));
+    *count = 0;
+    return leave(&c, OK);
+}
+
+ret_t nvmlDeviceGetComputeRunningProcesses_v3(device_t d, unsigned *count, void *out)
+{
+    (void)out;
+    return no_processes(__func__, d, count);
+}
+
+ret_t nvmlDeviceGetGraphicsRunningProcesses_v3(device_t d, unsigned *count, void *out)
+{
+    (void)out;
+    return no_processes(__func__, d, count);
+}
+
+ret_t nvmlDeviceGetMPSComputeRunningProcesses_v3(device_t d, unsigned *count, void *out)
+{
+    (void)out;
+    return no_processes(__func__, d, count);
+}
+
+/* ---- field values ------------------------------------------------------------------------------------------------ */
+
+struct field_value {
+    unsigned id, scope;
+    int64_t timestamp_us, latency_us;
+    unsigned type;
+    ret_t code;
+    union { double d; unsigned ui; unsigned long long ull; } value;
+};
+_Static_assert(sizeof(struct field_value) == 40, "field value");
+
+static const struct { uint16_t id, field, wide; } FIELD_VALUES[] = {
+    {1, 300, 0}, {3, 310, 1}, {4, 311, 1}, {5, 312, 1}, {6, 313, 1}, {29, 390, 1}, {30, 391, 1}, {31, 392, 1},
+    {38, 409, 1}, {45, 419, 1}, {52, 429, 1}, {59, 439, 1},
+    {74, 240, 1}, {75, 241, 1}, {76, 242, 1}, {77, 243, 1}, {78, 244, 1}, {79, 245, 1}, {80, 246, 1}, {81, 247, 1},
+    {82, 140, 0}, {83, 156, 1}, {94, 202, 0}, {142, 394, 0}, {143, 393, 0}, {144, 396, 0}, {145, 395, 0},
+    {173, 1501, 0}, {186, 157, 0}, {230, 1523, 0}, {269, 1422, 1}, {270, 1423, 1}, {271, 1424, 1},
+};
+
+/* NVLink payload counters in KiB, grown at the rate (MB/s as DCGM counts them) that the table holds now. */
+static struct { char uuid[96]; double kib[2]; int64_t at[2]; } links[MAX_BOARDS];
+
+static ret_t link_counter(struct call *c, unsigned direction, struct field_value *v)
+{
+    double rate;
+    int64_t whole;
+    ret_t r = board_number(c, direction ? 897 : 843, &rate, &whole);
+    if (r == NOT_SUPPORTED) {
+        r = board_number(c, 449, &rate, &whole);
+        rate = direction ? whole / 2 : whole - whole / 2;
+    }
+    if (r != OK)
+        return r;
+    unsigned slot = 0;
+    while (slot < MAX_BOARDS - 1 && links[slot].uuid[0] && strcmp(links[slot].uuid, c->board->uuid) != 0)
+        slot++;
+    memcpy(links[slot].uuid, c->board->uuid, sizeof links[slot].uuid);
+    if (links[slot].at[direction])
+        links[slot].kib[direction] += rate * 1000 * (double)(v->timestamp_us - links[slot].at[direction]) / 1e6;
+    links[slot].at[direction] = v->timestamp_us;
+    v->type = 3;
+    v->value.ull = (unsigned long long)llround(links[slot].kib[direction]);
+    return OK;
+}
+
+static ret_t field_value(struct call *c, struct field_value *v)
+{
+    double value;
+    int64_t whole;
+    v->timestamp_us = wall_us();
+    v->latency_us = 0;
+    v->value.ull = 0;
+    if (v->id == 138 || v->id == 139)
+        return v->scope == NO_ID ? link_counter(c, v->id - 138, v) : INVALID_ARGUMENT;
+    for (unsigned i = 0; i < sizeof FIELD_VALUES / sizeof FIELD_VALUES[0]; i++) {
+        if (FIELD_VALUES[i].id != v->id)
+            continue;
+        ret_t r = board_number(c, FIELD_VALUES[i].field, &value, &whole);
+        if (r == NOT_SUPPORTED && (v->id == 74 || v->id == 76)) /* both numbers of one counter */
+            r = board_number(c, v->id == 74 ? 1420 : 1421, &value, &whole);
+        v->type = FIELD_VALUES[i].wide ? 3 : 1;
+        if (r == OK && v->id == 186)
+            v->value.ui = (unsigned)llround(value * 1000);
+        else if (r == OK && v->type == 3)
+            v->value.ull = (unsigned long long)whole;
+        else if (r == OK)
+            v->value.ui = (unsigned)whole;
+        return r;
+    }
+    return INVALID_ARGUMENT;
+}
+
+ret_t nvmlDeviceGetFieldValues(device_t d, int count, struct field_value *values)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    if (count < 1)
+        return leave(&c, INVALID_ARGUMENT);
+    for (int i = 0; i < count; i++)
+        values[i].code = c.instance ? NOT_SUPPORTED : field_value(&c, &values[i]);
+    return leave(&c, OK);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+#define XID_EVENT 0x8ull
+
+struct event_set {
+    uint64_t seen; /* number of the last event that was there or was handed out */
+    unsigned count;
+    char uuids[MAX_BOARDS][96];
+};
+
+struct event_data {
+    device_t device;
+    unsigned long long type, data;
+    unsigned gi, ci;
+};
+_Static_assert(sizeof(struct event_data) == 32, "event data");
+
+static uint64_t last_event(const struct table *t)
+{
+    uint32_t count = t->head->events.count;
+    return count ? RECORDS(t, table_event, events)[count - 1].number : 0;
+}
+
+ret_t nvmlEventSetCreate(struct event_set **out)
+{
+    ENTER(c, enter(&c, __func__));
+    *out = calloc(1, sizeof **out);
+    if (*out)
+        (*out)->seen = last_event(&c.t);
+    return leave(&c, *out ? OK : NO_MEMORY);
+}
+
+ret_t nvmlEventSetFree(struct event_set *set)
+{
+    free(set);
+    return OK;
+}
+
+ret_t nvmlDeviceGetSupportedEventTypes(device_t d, unsigned long long *out)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    *out = XID_EVENT;
+    return leave(&c, OK);
+}
+
+ret_t nvmlDeviceRegisterEvents(device_t d, unsigned long long types, struct event_set *set)
+{
+    ENTER(c, enter_board(&c, __func__, d));
+    if (types != XID_EVENT || set->count == MAX_BOARDS)
+        return leave(&c, NOT_SUPPORTED);
+    memcpy(set->uuids[set->count++], c.board->uuid, sizeof c.board->uuid);
+    return leave(&c, OK);
+}
+
+static int registered(const struct event_set *set, const char *uuid)
+{
+    for (unsigned i = 0; i < set->count; i++)
+        if (strcmp(set->uuids[i], uuid) == 0)
+            return 1;
+    return 0;
+}
+
+static const struct table_device *board_by_id(const struct table *t, uint32_t gpu_id)
+{
+    const struct table_device *all = RECORDS(t, table_device, devices);
+    for (uint32_t i = 0; i < t->head->devices.count; i++)
+        if (all[i].gpu_id == gpu_id)
+            return &all[i];
+    return NULL;
+}
+
+static void describe(const struct table *t, const struct table_event *event, const char *uuid, struct event_data *out)
+{
+    const struct table_instance *all = RECORDS(t, table_instance, instances);
+    *out = (struct event_data){handle_for(uuid, NO_ID, -1, board_by_uuid(t, uuid)->identity), XID_EVENT,
+                               (unsigned long long)event->value, NO_ID, NO_ID};
+    for (uint32_t i = 0; i < t->head->instances.count; i++)
+        if (all[i].kind == event->kind && all[i].entity_id == event->entity_id) {
+            out->gi = all[i].gi;
+            out->ci = all[i].ci < 0 ? NO_ID : (unsigned)all[i].ci;
+        }
+}
+
+static int next_event(const struct table *t, struct event_set *set, struct event_data *out)
+{
+    const struct table_event *all = RECORDS(t, table_event, events);
+    for (uint32_t i = 0; i < t->head->events.count; i++) {
+        const struct table_device *board = board_by_id(t, all[i].gpu_id);
+        if (all[i].number <= set->seen)
+            continue;
+        set->seen = all[i].number;
+        if (all[i].field != 230 || !board || !registered(set, board->uuid))
+            continue;
+        describe(t, &all[i], board->uuid, out);
+        return 1;
+    }
+    return 0;
+}
+
+ret_t nvmlEventSetWait_v2(struct event_set *set, struct event_data *out, unsigned timeout_ms)
+{
+    for (unsigned waited = 0;; waited += 10) {
+        ENTER(c, enter(&c, __func__));
+        int found = next_event(&c.t, set, out);
+        leave(&c, OK);
+        if (found)
+            return OK;
+        if (waited >= timeout_ms)
+            return TIMEOUT;
+        nap(10);
+    }
+}
+
+#ifndef OLD_DRIVER
+
+ret_t nvmlDeviceGetMemoryInfo_v2(device_t d, struct memory_v2 *out)
+{
+    if (out->version != (sizeof *out | 2u << 24))
+        return VERSION_MISMATCH;
+    ENTER(c, enter_device(&c, __func__, d));
+    return leave(&c, memory_of(&c, out));
+}
+
+struct temperature { unsigned version, sensor; int temperature; };
+
+ret_t nvmlDeviceGetTemperatureV(device_t d, struct temperature *out)
+{
+    if (out->version != (sizeof *out | 1u << 24))
+        return VERSION_MISMATCH;
+    return out->sensor == 0 ? plain(__func__, d, 150, 1, 0, (unsigned *)&out->temperature) : INVALID_ARGUMENT;
+}
+
+ret_t nvmlDeviceGetCurrentClocksEventReasons(device_t d, unsigned long long *out) { return long_plain(__func__, d, 112, out); }
+
+/* ---- GPM --------------------------------------------------------------------------------------------------------- */
+
+struct gpm_support { unsigned version, supported; };
+
+ret_t nvmlGpmQueryDeviceSupport(device_t d, struct gpm_support *out)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    out->supported = c.board->architecture >= 9;
+    return leave(&c, out->version == 1 ? OK : VERSION_MISMATCH);
+}
+
+#define SAMPLE_MAGIC 0x53414d50u
+
+struct gpm_sample {
+    unsigned magic;
+    uint32_t kind, entity;
+    uint64_t identity;
+    int64_t taken; /* monotonic nanoseconds; 0 while empty */
+};
+
+ret_t nvmlGpmSampleAlloc(struct gpm_sample **out)
+{
+    ENTER(c, enter(&c, __func__));
+    *out = calloc(1, sizeof **out);
+    if (*out)
+        (*out)->magic = SAMPLE_MAGIC;
+    return leave(&c, *out ? OK : NO_MEMORY);
+}
+
+ret_t nvmlGpmSampleFree(struct gpm_sample *sample)
+{
+    if (!sample || sample->magic != SAMPLE_MAGIC)
+        return INVALID_ARGUMENT;
+    sample->magic = 0;
+    free(sample);
+    return OK;
+}
+
+static ret_t take_sample(struct call *c, struct gpm_sample *sample, uint32_t kind, uint32_t entity, uint64_t identity)
+{
+    struct timespec now;
+    if (!sample || sample->magic != SAMPLE_MAGIC)
+        return INVALID_ARGUMENT;
+    if (c->board->architecture < 9)
+        return NOT_SUPPORTED;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    sample->kind = kind;
+    sample->entity = entity;
+    sample->identity = identity;
+    sample->taken = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return OK;
+}
+
+ret_t nvmlGpmSampleGet(device_t d, struct gpm_sample *sample)
+{
+    ENTER(c, enter_board(&c, __func__, d));
+    return leave(&c, take_sample(&c, sample, KIND_GPU, c.board->gpu_id, c.board->identity));
+}
+
+ret_t nvmlGpmMigSampleGet(device_t d, unsigned gi, struct gpm_sample *sample)
+{
+    ENTER(c, enter_board(&c, __func__, d));
+    const struct table_instance *instance = instance_of(&c.t, c.board->gpu_id, gi, -1);
+    if (!instance)
+        return leave(&c, NOT_FOUND);
+    return leave(&c, take_sample(&c, sample, KIND_GI, instance->entity_id, instance->identity));
+}
+
+struct gpm_metric {
+    unsigned id;
+    ret_t code;
+    double value;
+    const char *texts[3];
+};
+
+struct gpm_request {
+    unsigned version, count;
+    struct gpm_sample *older, *newer;
+    struct gpm_metric metrics[];
+};
+_Static_assert(sizeof(struct gpm_metric) == 40 && sizeof(struct gpm_request) == 24, "gpm request");
+
+/* The DCGM field that holds the same quantity, and by how much the metric is larger. */
+static uint16_t gpm_field(unsigned metric, double *scale)
+{
+    static const uint16_t ratios[] = {0, 1001, 1002, 1003, 1016, 1004, 1015, 1014, 0, 1013, 1005, 1006, 1007, 1008};
+    *scale = 100;
+    if (metric < sizeof ratios / sizeof ratios[0])
+        return ratios[metric];
+    if (metric >= 30 && metric < 38)
+        return (uint16_t)(1017 + metric - 30);
+    if (metric >= 40 && metric < 48)
+        return (uint16_t)(1025 + metric - 40);
+    if (metric == 50 || metric == 51)
+        return (uint16_t)(1033 + metric - 50);
+    *scale = 1.0 / MIB;
+    if (metric == 20 || metric == 21)
+        return (uint16_t)(1009 + metric - 20);
+    if (metric == 60 || metric == 61)
+        return metric == 61 ? 1011 : 1012;
+    if (metric >= 62 && metric < 98)
+        return (uint16_t)(metric % 2 ? 1040 + metric - 63 : 1041 + metric - 62);
+    if (metric >= 100 && metric < 104)
+        return (uint16_t)((const uint16_t[]){1076, 1078, 1077, 1079}[metric - 100]);
+    return 0;
+}
+
+static void gpm_metric(struct call *c, const struct gpm_request *request, struct gpm_metric *metric)
+{
+    double scale, value;
+    int64_t whole;
+    uint16_t field = gpm_field(metric->id, &scale);
+    metric->value = NAN;
+    metric->code = field ? number(&c->t, request->newer->kind, request->newer->entity, field, &value, &whole)
+                         : INVALID_ARGUMENT;
+    if (metric->code == UNKNOWN || request->newer->taken <= request->older->taken)
+        metric->code = OK; /* the engine makes a plain blank of NaN */
+    else if (metric->code == OK)
+        metric->value = value * scale;
+}
+
+ret_t nvmlGpmMetricsGet(struct gpm_request *request)
+{
+    ENTER(c, enter(&c, __func__));
+    const struct gpm_sample *older = request->older, *newer = request->newer;
+    if (request->version != 1)
+        return leave(&c, VERSION_MISMATCH);
+    if (!older || !newer || older->magic != SAMPLE_MAGIC || newer->magic != SAMPLE_MAGIC || request->count > 476)
+        return leave(&c, INVALID_ARGUMENT);
+    if (!older->taken || !newer->taken || older->identity != newer->identity)
+        return leave(&c, INVALID_ARGUMENT);
+    for (unsigned i = 0; i < request->count; i++)
+        gpm_metric(&c, request, &request->metrics[i]);
+    return leave(&c, OK);
+}
+
+#endif
