@@ -74,6 +74,9 @@ class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     at: float = 0.0
 
 
+DIGITS = 6
+"""Decimals of what a shape gives, about as many as a library shows."""
+
 Shape = Steps | Ramp | Sine | Square | Counter | Missing | Failed | Frozen
 Script = int | float | str | Shape
 
@@ -100,7 +103,7 @@ def value_at(script: Script, t: float) -> ScriptCell:
         case Steps(points):
             return ScriptCell(_step(points, t), t)
         case Ramp() | Sine() | Square() | Counter():
-            return ScriptCell(_number(script, t), t)
+            return ScriptCell(round(_number(script, t), DIGITS), t)
         case _:
             return ScriptCell(script, t)
 

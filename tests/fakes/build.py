@@ -1,0 +1,61 @@
+"""Builds the stand-in libraries with the system C compiler; what was built from the same sources is used again."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CACHE = HERE.parents[1] / ".cache" / "fakes"
+FLAGS = ("-shared", "-fPIC", "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pthread")
+DCGM_SOURCES = ("libdcgm_engine.c", "libdcgm_watch.c", "libdcgm_read.c", "libdcgm_describe.c", "table_reader.c")
+
+
+@dataclass(frozen=True)
+class Library:
+    soname: str
+    sources: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+
+
+LIBRARIES = (
+    Library("libdcgm.so.4", DCGM_SOURCES, ("-DDCGM_MAJOR=4",)),
+    Library("libdcgm.so.3", DCGM_SOURCES, ("-DDCGM_MAJOR=3",)),
+    Library("libnvidia-ml.so.1", ("libnvidia_ml.c",), ("-lm",)),
+)
+
+
+def build(directory: Path, *, only: str = "") -> dict[str, Path]:
+    """Every library (or the one whose soname begins with `only`) in that directory, by soname."""
+    directory.mkdir(parents=True, exist_ok=True)
+    built = {}
+    for library in LIBRARIES:
+        if library.soname.startswith(only):
+            target = directory / library.soname
+            shutil.copy(_compiled(library), target)
+            built[library.soname] = target
+    return built
+
+
+def _compiled(library: Library) -> Path:
+    cached = CACHE / f"{_hash(library)}-{library.soname}"
+    if not cached.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        draft = cached.with_name(f"{cached.name}.{os.getpid()}")
+        sources = [str(HERE / name) for name in library.sources]
+        libraries = [flag for flag in library.flags if flag.startswith("-l")]
+        flags = [flag for flag in library.flags if flag not in libraries]
+        soname = f"-Wl,-soname,{library.soname}"
+        command = ["cc", *FLAGS, *flags, soname, "-o", str(draft), *sources, *libraries]
+        subprocess.run(command, check=True)
+        draft.replace(cached)
+    return cached
+
+
+def _hash(library: Library) -> str:
+    digest = hashlib.sha256(repr((FLAGS, library)).encode())
+    for name in (*library.sources, *sorted(path.name for path in HERE.glob("*.h"))):
+        digest.update((HERE / name).read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,174 @@
+/* See table_reader.h. */
+#define _GNU_SOURCE
+#include "table_reader.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static int whole(const struct table_view *view, const struct table_section *section, size_t size)
+{
+    uint64_t end = section->offset + (uint64_t)section->count * size;
+    return section->size == size && end <= view->size;
+}
+
+static int sound(const struct table_view *view)
+{
+    const struct table_header *h = view->header;
+    return view->size >= sizeof *h && h->magic == TABLE_MAGIC && h->version == TABLE_VERSION &&
+           whole(view, &h->devices, sizeof(struct table_device)) &&
+           whole(view, &h->instances, sizeof(struct table_instance)) &&
+           whole(view, &h->cells, sizeof(struct table_cell)) && whole(view, &h->faults, sizeof(struct table_fault)) &&
+           whole(view, &h->fields, sizeof(struct table_field)) && whole(view, &h->events, sizeof(struct table_event));
+}
+
+int table_open(struct table_view *view)
+{
+    const char *path = getenv(TABLE_VARIABLE);
+    struct stat status;
+    memset(view, 0, sizeof *view);
+    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (file < 0)
+        return -1;
+    if (fstat(file, &status) != 0 || status.st_size < (off_t)sizeof(struct table_header)) {
+        close(file);
+        return -1;
+    }
+    void *base = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (base == MAP_FAILED)
+        return -1;
+    view->base = base;
+    view->size = (size_t)status.st_size;
+    view->header = base;
+    if (!sound(view)) {
+        table_close(view);
+        return -1;
+    }
+    return 0;
+}
+
+void table_close(struct table_view *view)
+{
+    if (view->base)
+        munmap((void *)(uintptr_t)view->base, view->size);
+    memset(view, 0, sizeof *view);
+}
+
+static const void *rows(const struct table_view *view, const struct table_section *section, uint32_t *count)
+{
+    *count = section->count;
+    return view->base + section->offset;
+}
+
+const struct table_device *table_devices(const struct table_view *view, uint32_t *count)
+{
+    return rows(view, &view->header->devices, count);
+}
+
+const struct table_instance *table_instances(const struct table_view *view, uint32_t *count)
+{
+    return rows(view, &view->header->instances, count);
+}
+
+const struct table_event *table_events(const struct table_view *view, uint32_t *count)
+{
+    return rows(view, &view->header->events, count);
+}
+
+const struct table_field *table_fields(const struct table_view *view, uint32_t *count)
+{
+    return rows(view, &view->header->fields, count);
+}
+
+const struct table_device *table_device(const struct table_view *view, uint32_t gpu_id)
+{
+    uint32_t count;
+    const struct table_device *row = table_devices(view, &count);
+    for (uint32_t i = 0; i < count; i++)
+        if (row[i].gpu_id == gpu_id)
+            return &row[i];
+    return NULL;
+}
+
+const struct table_instance *table_instance(const struct table_view *view, uint32_t kind, uint32_t entity_id)
+{
+    uint32_t count;
+    const struct table_instance *row = table_instances(view, &count);
+    for (uint32_t i = 0; i < count; i++)
+        if (row[i].kind == kind && row[i].entity_id == entity_id)
+            return &row[i];
+    return NULL;
+}
+
+static int compare_field(const void *key, const void *row)
+{
+    uint32_t id = *(const uint32_t *)key, other = ((const struct table_field *)row)->id;
+    return (id > other) - (id < other);
+}
+
+const struct table_field *table_field(const struct table_view *view, uint32_t id)
+{
+    uint32_t count;
+    const struct table_field *row = table_fields(view, &count);
+    return bsearch(&id, row, count, sizeof *row, compare_field);
+}
+
+static int compare_cell(const void *key, const void *row)
+{
+    const struct table_cell *a = key, *b = row;
+    if (a->kind != b->kind)
+        return a->kind > b->kind ? 1 : -1;
+    if (a->entity_id != b->entity_id)
+        return a->entity_id > b->entity_id ? 1 : -1;
+    return (a->field > b->field) - (a->field < b->field);
+}
+
+const struct table_cell *table_cell(const struct table_view *view, uint32_t kind, uint32_t entity_id, uint32_t field)
+{
+    struct table_cell key = {.kind = kind, .entity_id = entity_id, .field = (uint16_t)field};
+    uint32_t count;
+    const struct table_cell *row = rows(view, &view->header->cells, &count);
+    return bsearch(&key, row, count, sizeof *row, compare_cell);
+}
+
+static void wait_ms(uint32_t ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000L};
+    while (nanosleep(&left, &left) != 0)
+        continue;
+}
+
+static int find_fault(const char *function, struct table_fault *fault)
+{
+    struct table_view view;
+    uint32_t count;
+    int found = 0;
+    if (table_open(&view) != 0)
+        return 0;
+    const struct table_fault *row = rows(&view, &view.header->faults, &count);
+    for (uint32_t i = 0; i < count && !found; i++) {
+        found = strcmp(row[i].function, "*") == 0 || strcmp(row[i].function, function) == 0;
+        if (found)
+            *fault = row[i];
+    }
+    table_close(&view);
+    return found;
+}
+
+int table_fault(const char *function)
+{
+    struct table_fault fault;
+    if (!find_fault(function, &fault))
+        return 0;
+    if (fault.crash)
+        abort();
+    wait_ms(fault.delay_ms);
+    while (fault.hang)
+        pause();
+    return fault.status;
+}
