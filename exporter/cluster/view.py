@@ -1,0 +1,37 @@
+"""Everything a pass looks at: the three tables as of one moment, each present only while it is current."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from exporter.cluster.record import Namespace, Node, Pod, Switches
+from exporter.cluster.resources import GpuResources
+from exporter.cluster.store import TableView
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`pods`, `nodes` and `namespaces` are None while nothing current is known of them."""
+
+    now: float
+    """Seconds since the epoch."""
+    gpus: GpuResources
+    pods: tuple[Pod, ...] | None = None
+    nodes: tuple[Node, ...] | None = None
+    namespaces: Mapping[str, Switches] | None = None
+    tables: tuple[TableView, ...] = ()
+
+
+def view_of(now: float, gpus: GpuResources, tables: tuple[TableView, ...]) -> View:
+    """The view that these tables give; they may come in any order."""
+    records = {table.object: table.records for table in tables}
+    pods, nodes, spaces = (records.get(name) for name in ("pods", "nodes", "namespaces"))
+    return View(
+        now=now,
+        gpus=gpus,
+        pods=None if pods is None else tuple(each for each in pods if isinstance(each, Pod)),
+        nodes=None if nodes is None else tuple(each for each in nodes if isinstance(each, Node)),
+        namespaces=None
+        if spaces is None
+        else {each.name: each.switches for each in spaces if isinstance(each, Namespace)},
+        tables=tables,
+    )
