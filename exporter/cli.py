@@ -7,6 +7,7 @@ from typing import Any
 
 from exporter.config import DEFAULT_SOCKET, ConfigError, truth
 
+Arguments = argparse.Namespace
 COMMANDS = ("node", "cluster", "demo")
 
 # Flags of dcgm-exporter that mean nothing here: accepted so that a manifest can stay as it is.

@@ -59,6 +59,19 @@ class NodeConfig:
     without_effect: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterConfig:
+    """The cluster watcher's configuration. `interval` is in seconds."""
+
+    web: WebConfig
+    log: LogConfig
+    interval: float
+    kubeconfig: Path | None
+    context: str | None
+    api_server: str | None
+    resource_names: tuple[str, ...]
+
+
 def truth(text: str) -> bool:
     """A Boolean as dcgm-exporter's environment variables spell it."""
     if text in {"1", "t", "T", "true", "TRUE", "True"}:
@@ -138,4 +151,19 @@ def label_style(arguments: argparse.Namespace, environment: Mapping[str, str]) -
         old_namespace=arguments.use_old_namespace,
         holder=arguments.holder_labels != "none",
         replace_blanks_in_model=arguments.replace_blanks_in_model_name,
+    )
+
+
+def cluster_config(arguments: argparse.Namespace) -> ClusterConfig:
+    """The watcher's configuration; raises ConfigError with one sentence."""
+    if not 1 <= arguments.interval <= MAX_INTERVAL_MS / 1000:
+        raise ConfigError(f"--interval {arguments.interval} is outside 1..{MAX_INTERVAL_MS // 1000} seconds")
+    return ClusterConfig(
+        web=web_config(arguments),
+        log=LogConfig(arguments.log_format, arguments.debug),
+        interval=arguments.interval,
+        kubeconfig=Path(arguments.kubeconfig) if arguments.kubeconfig else None,
+        context=arguments.context or None,
+        api_server=arguments.api_server or None,
+        resource_names=names(arguments.nvidia_resource_names),
     )

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from exporter.exposition import Page, render
 from exporter.self_metrics import SelfMetrics
@@ -18,6 +18,8 @@ RETRY_SECONDS = 2.0
 STALLED_PASSES = 3
 """A pass is bounded by its sources' deadlines; after this many intervals without one the thread is stuck."""
 GRACE_SECONDS = 60.0
+FOLLOWS_A_CRASH = "restarting"
+"""The reason between a reader's end, which was said, and its next start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,25 @@ class Pace:
         if passes < EAGER_PASSES:
             return min(self.interval, EAGER_SECONDS)
         return self.interval if healthy else min(self.interval, RETRY_SECONDS)
+
+
+@dataclass(slots=True)
+class HealthLog:
+    """One line when a source goes down, changes its reason, or comes back; nothing while it stays as it is."""
+
+    _said: dict[str, str] = field(default_factory=dict)
+
+    def report(self, snapshot: Snapshot) -> None:
+        """Compare with what was said before."""
+        now = {health.source: (health.reason, health.message) for health in snapshot.health if not health.up}
+        now |= {f"{p.source} {p.reason}": (p.reason, p.sentence) for p in snapshot.problems}
+        for subject, (reason, message) in now.items():
+            if reason != FOLLOWS_A_CRASH and self._said.get(subject) != reason:
+                logger.warning("%s: %s", subject, message)
+                self._said[subject] = reason
+        for subject in self._said.keys() - now.keys():
+            logger.info("%s: well again", subject)
+            del self._said[subject]
 
 
 class Sampler:
@@ -52,6 +73,7 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._last_pass = clock()
         self._passes = 0
+        self._health_log = HealthLog()
         self.page: Page = render((), self._registry)
 
     def start(self) -> None:
@@ -80,6 +102,7 @@ class Sampler:
         try:
             snapshot = self._take()
             self._own.observe(snapshot)
+            self._health_log.report(snapshot)
             page = render(snapshot.families, self._registry)
         except Exception:
             logger.exception("a pass failed; this is a defect")

@@ -5,7 +5,7 @@ Gauges are rebuilt from the last snapshot each time the page is rendered; only t
 
 import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
@@ -19,12 +19,22 @@ CONTRACT = "1"
 """Version of the names that are an interface."""
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigState:
+    """Which counters file is in use, and whether the last attempt to take one up worked; `at` in Unix seconds."""
+
+    sha256: str
+    successful: bool
+    at: float
+
+
 @dataclass(slots=True, eq=False)  # a registry keeps collectors by identity
 class SelfMetrics(Collector):
     """Owned by the sampler thread; `collect` is called only while that thread renders a page."""
 
     constant: Mapping[str, str]
     """Labels on every series here: `hostname` on node exporters, none on the watcher."""
+    config: Callable[[], ConfigState] | None = None
     snapshot: Snapshot | None = None
     build: dict[str, str] = field(default_factory=dict)
     errors: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -50,41 +60,67 @@ class SelfMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield self._build_info()
+        if self.config is not None:
+            yield from self._config(self.config())
         if self.snapshot is not None:
             yield from self._sources(self.snapshot)
             yield self._gauge(
-                "gpugauge_snapshot_timestamp_seconds", "When the served data were read.", {(): self.snapshot.taken_at}
+                "gpugauge_snapshot_timestamp_seconds", "When the served data were read.", [((), self.snapshot.taken_at)]
             )
         yield self._counter(
-            "gpugauge_source_errors_total", "Failed reads of a source.", ("source", "reason"), self.errors
+            "gpugauge_source_errors_total", "Failed reads of a source.", ("source", "reason"), self.errors.items()
         )
         yield self._counter(
             "gpugauge_rejected_values_total",
             "Values that were read and not shown, by field and reason.",
             ("field", "reason"),
-            self.rejected,
+            self.rejected.items(),
         )
         yield self._counter(
             "gpugauge_dropped_samples_total",
             "Samples left out because they would break the page.",
             (),
-            {(): self.dropped},
+            [((), self.dropped)],
         )
         yield self._counter(
-            "gpugauge_failed_passes_total", "Passes that ended in a defect of ours.", (), {(): self.passes_failed}
+            "gpugauge_failed_passes_total", "Passes that ended in a defect of ours.", (), [((), self.passes_failed)]
+        )
+
+    def _config(self, state: ConfigState) -> Iterator[Metric]:
+        yield self._gauge(
+            "gpugauge_config_info",
+            "Constant 1 with the digest of the counters file.",
+            [((state.sha256,), 1.0)],
+            ("sha256",),
+        )
+        yield self._gauge(
+            "gpugauge_config_last_reload_successful",
+            "Whether the last attempt to read the counters file gave one that can be used.",
+            [((), float(state.successful))],
+        )
+        yield self._gauge(
+            "gpugauge_config_last_reload_timestamp_seconds", "When the counters file in use was read.", [((), state.at)]
         )
 
     def _sources(self, snapshot: Snapshot) -> Iterator[Metric]:
         up = {(h.source,): float(h.up) for h in snapshot.health}
-        yield self._gauge("gpugauge_source_up", "Whether the source answered in the last pass.", up, ("source",))
-        problems = {(h.source, h.reason): 1.0 for h in snapshot.health if h.reason}
-        problems |= dict.fromkeys(snapshot.problems, 1.0)
         yield self._gauge(
-            "gpugauge_source_problem", "Present while a source has this problem.", problems, ("source", "reason")
+            "gpugauge_source_up", "Whether the source answered in the last pass.", up.items(), ("source",)
+        )
+        problems = {(h.source, h.reason): 1.0 for h in snapshot.health if h.reason}
+        problems |= {(p.source, p.reason): 1.0 for p in snapshot.problems}
+        yield self._gauge(
+            "gpugauge_source_problem",
+            "Present while a source has this problem.",
+            problems.items(),
+            ("source", "reason"),
         )
         took = {(h.source,): h.seconds for h in snapshot.health}
         yield self._gauge(
-            "gpugauge_source_read_duration_seconds", "How long the last read of the source took.", took, ("source",)
+            "gpugauge_source_read_duration_seconds",
+            "How long the last read of the source took.",
+            took.items(),
+            ("source",),
         )
 
     def _build_info(self) -> Metric:
@@ -97,20 +133,22 @@ class SelfMetrics(Collector):
         return self._gauge(
             "gpugauge_build_info",
             "Constant 1 with the versions of what runs here.",
-            {tuple(labels.values()): 1.0},
+            [(tuple(labels.values()), 1.0)],
             tuple(labels),
         )
 
     def _gauge(
-        self, name: str, text: str, values: Mapping[tuple[str, ...], float], names: tuple[str, ...] = ()
+        self, name: str, text: str, values: Iterable[tuple[tuple[str, ...], float]], names: tuple[str, ...] = ()
     ) -> Metric:
         family = GaugeMetricFamily(name, text, labels=(*names, *self.constant))
-        for labels, value in values.items():
+        for labels, value in values:
             family.add_metric((*labels, *self.constant.values()), value)
         return family
 
-    def _counter(self, name: str, text: str, names: tuple[str, ...], values: Mapping[tuple[str, ...], float]) -> Metric:
+    def _counter(
+        self, name: str, text: str, names: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float]]
+    ) -> Metric:
         family = CounterMetricFamily(name.removesuffix("_total"), text, labels=(*names, *self.constant))
-        for labels, value in values.items():
+        for labels, value in values:
             family.add_metric((*labels, *self.constant.values()), value)
         return family

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from exporter.metric import Family
 from exporter.source import Source, SourceError
@@ -22,6 +22,14 @@ class SourceHealth:
     message: str = ""
 
 
+class SourceProblem(NamedTuple):
+    """What is wrong with a source that still answers; `sentence` is for the log."""
+
+    source: str
+    reason: str
+    sentence: str
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """An immutable answer to "what is there now": the only thing handed between threads."""
@@ -29,8 +37,7 @@ class Snapshot:
     taken_at: float
     families: tuple[Family, ...]
     health: tuple[SourceHealth, ...] = ()
-    problems: tuple[tuple[str, str], ...] = ()
-    """(source, reason) of what is wrong while the source as a whole still answers."""
+    problems: tuple[SourceProblem, ...] = ()
     rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """How many values this pass did not show, by (field name, reason)."""
     build: Mapping[str, str] = field(default_factory=dict)

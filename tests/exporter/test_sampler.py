@@ -7,7 +7,7 @@ import pytest
 from exporter.metric import NO_LABELS, Family, Kind, Metric
 from exporter.sampler import Pace, Sampler
 from exporter.self_metrics import SelfMetrics
-from exporter.snapshot import Pass, Snapshot, SourceHealth
+from exporter.snapshot import Pass, Snapshot, SourceHealth, SourceProblem
 from exporter.source import SourceError
 
 UP = Metric("a", Kind.GAUGE, "A.")
@@ -41,7 +41,9 @@ def test_a_pass_replaces_data_and_health():
 
 def test_rejected_values_add_up_and_problems_show_only_while_they_last():
     answers = [
-        snapshot(rejected={("F", "blank"): 2}, problems=(("dcgm", "profiling_unavailable"),)),
+        snapshot(
+            rejected={("F", "blank"): 2}, problems=(SourceProblem("dcgm", "profiling_unavailable", "no counters"),)
+        ),
         snapshot(rejected={("F", "blank"): 3}, build={"source": "dcgm"}),
     ]
     own = sampler(lambda: answers.pop(0))
@@ -122,3 +124,14 @@ def test_a_defect_in_a_source_is_not_mistaken_for_a_failed_read():
 
     with pytest.raises(ZeroDivisionError):
         Pass().read(Defect(), otherwise=())
+
+
+def test_a_source_that_stays_down_is_logged_once_and_again_when_it_is_back(caplog):
+    down = SourceHealth("kubelet", up=False, seconds=0, reason="timeout", message="no answer within 5 s")
+    up = SourceHealth("kubelet", up=True, seconds=0)
+    answers = [snapshot(down), snapshot(down), snapshot(up), snapshot(up)]
+    own = sampler(lambda: answers.pop(0))
+    with caplog.at_level("INFO"):
+        for _ in range(4):
+            own.sample()
+    assert [record.message for record in caplog.records] == ["kubelet: no answer within 5 s", "kubelet: well again"]

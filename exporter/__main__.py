@@ -1,0 +1,58 @@
+"""The command `gpugauge`: arguments to program; the only place with exit codes."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from exporter import cli, log
+from exporter.config import ConfigError, LogConfig, cluster_config, node_config
+from exporter.listener import ListenError
+from exporter.tls import TlsError
+from exporter.webconfig import WebConfigError
+
+USAGE = 2
+
+
+def _log(config: LogConfig) -> None:
+    log.setup(sys.stderr, "json" if config.format == "json" else "text", "debug" if config.debug else "info")
+
+
+def _node(arguments: cli.Arguments) -> int:
+    from exporter.node.serving import run  # noqa: PLC0415 - each program loads only its own libraries
+
+    config = node_config(arguments, os.environ)
+    _log(config.log)
+    run(config, os.environ)
+    return 0
+
+
+def _cluster(arguments: cli.Arguments) -> int:
+    from exporter.cluster.serving import run  # noqa: PLC0415 - each program loads only its own libraries
+
+    config = cluster_config(arguments)
+    _log(config.log)
+    run(config, os.environ)
+    return 0
+
+
+def _demo(arguments: cli.Arguments) -> int:
+    from exporter.tools.demo.program import run  # noqa: PLC0415 - each program loads only its own libraries
+
+    return run(arguments)
+
+
+COMMANDS = {"node": _node, "cluster": _cluster, "demo": _demo}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the chosen command; a mistake in flags, files or ports is one sentence and exit code 2."""
+    try:
+        arguments = cli.parse(sys.argv[1:] if argv is None else argv, os.environ)
+        return COMMANDS[arguments.command](arguments)
+    except (ConfigError, ListenError, TlsError, WebConfigError) as error:
+        print(f"gpugauge: {error}", file=sys.stderr)  # noqa: T201 - the edge
+        return USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
