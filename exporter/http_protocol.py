@@ -34,8 +34,11 @@ class Limits:
     header_bytes: int = 16 * 1024
     request_bytes: int = 64 * 1024
     """Of one request with its body, which nobody reads."""
-    backlog: int = 128
-    """Also how many connections may be accepted before the next is dropped: it bounds open descriptors."""
+    accepts: int = 16
+    """Accepted between two looks at those who are there already: far fewer than `connections`, so that in a flood a
+    request that came with its connection is read before newcomers could push it out."""
+    queue: int = 512
+    """Connections that wait in the kernel to be accepted."""
 
 
 class Phase(enum.Enum):
@@ -146,13 +149,15 @@ class Connection(H11Protocol):
         if self._busy():
             self._enter(Phase.ANSWERING)
         else:
-            self._enter(Phase.ASKING if self.conn.trailing_data[0] else Phase.IDLE)
+            unfinished = self.conn.their_state is not h11.IDLE or self.conn.trailing_data[0]
+            self._enter(Phase.ASKING if unfinished else Phase.IDLE)
 
     # What is added
 
     def drop(self) -> None:
         """Ends the connection now; what was not sent yet is lost."""
         self._leave()
+        self._silence()
         self._raw.abort()
 
     async def _secure(self, context: ssl.SSLContext) -> None:
@@ -167,8 +172,8 @@ class Connection(H11Protocol):
         if secured is None:  # closed during the handshake
             self._leave()
             return
-        secured.set_write_buffer_limits(high=0)
         super().connection_made(secured)
+        secured.set_write_buffer_limits(high=1, low=0)  # asyncio's TLS counts `high` itself as too much
         if self._early:
             self._feed(self._early)
             self._early = b""
@@ -181,8 +186,14 @@ class Connection(H11Protocol):
         except h11.LocalProtocolError:
             self.drop()  # nonsense after the answer was sent: there is no place for a 400 any more
             return
+        if self.conn.their_state is h11.ERROR:
+            self._silence()  # uvicorn has sent a 400, so the application's answer is no longer wanted
         if self.phase is Phase.ASKING and self._busy():
             self._enter(Phase.ANSWERING)
+
+    def _silence(self) -> None:
+        if self.cycle is not None:
+            self.cycle.disconnected = True
 
     def _busy(self) -> bool:
         """Whether an answer is owed, or given but not yet taken by the kernel."""

@@ -139,6 +139,7 @@ def application(pages: Pages, title: str, headers: Mapping[str, str]) -> App:
         for start in range(0, len(body) - _PIECE, _PIECE):
             piece = body[start : start + _PIECE]
             await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await asyncio.sleep(0)  # others' turn, and the news that this client is gone
         last = body[(len(body) - 1) // _PIECE * _PIECE :] if body else b""
         await send({"type": "http.response.body", "body": last})
 
@@ -213,7 +214,14 @@ class Server:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        await self._server.serve(self._sockets)
+        serving = self._loop.create_task(self._server.serve(self._sockets))
+        while not (self._server.started or serving.done()):  # noqa: ASYNC110 uvicorn has no event for it
+            await asyncio.sleep(0.01)
+        # asyncio takes one number for the kernel's queue and for accepts at a time; the two differ here.
+        for one in self._sockets:
+            if one.fileno() >= 0:
+                one.listen(self._crowd.limits.queue)
+        await serving
 
 
 def _config(app: App, crowd: Crowd) -> uvicorn.Config:
@@ -231,7 +239,7 @@ def _config(app: App, crowd: Crowd) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         workers=1,
-        backlog=crowd.limits.backlog,
+        backlog=crowd.limits.accepts,
         timeout_keep_alive=int(crowd.limits.idle_seconds) + 60,
         timeout_graceful_shutdown=2,
         h11_max_incomplete_event_size=crowd.limits.header_bytes,
