@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from exporter import cli, log
-from exporter.config import ConfigError, LogConfig, cluster_config, node_config
+from exporter.config import ConfigError, LogConfig, watcher_config, node_config
 from exporter.listener import ListenError
 from exporter.tls import TlsError
 from exporter.webconfig import WebConfigError
@@ -29,7 +29,7 @@ def _node(arguments: cli.Arguments) -> int:
 def _cluster(arguments: cli.Arguments) -> int:
     from exporter.cluster.serving import run  # noqa: PLC0415 - each program loads only its own libraries
 
-    config = cluster_config(arguments)
+    config = watcher_config(arguments)
     _log(config.log)
     run(config, os.environ)
     return 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from exporter.cluster.settings import ClusterConfig
 from exporter.node.device_labels import LabelStyle
 
 DEFAULT_SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -60,16 +61,12 @@ class NodeConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterConfig:
-    """The cluster watcher's configuration. `interval` is in seconds."""
+class WatcherConfig:
+    """The cluster watcher's configuration."""
 
     web: WebConfig
     log: LogConfig
-    interval: float
-    kubeconfig: Path | None
-    context: str | None
-    api_server: str | None
-    resource_names: tuple[str, ...]
+    cluster: ClusterConfig
 
 
 def truth(text: str) -> bool:
@@ -154,16 +151,18 @@ def label_style(arguments: argparse.Namespace, environment: Mapping[str, str]) -
     )
 
 
-def cluster_config(arguments: argparse.Namespace) -> ClusterConfig:
+def watcher_config(arguments: argparse.Namespace) -> WatcherConfig:
     """The watcher's configuration; raises ConfigError with one sentence."""
     if not 1 <= arguments.interval <= MAX_INTERVAL_MS / 1000:
         raise ConfigError(f"--interval {arguments.interval} is outside 1..{MAX_INTERVAL_MS // 1000} seconds")
-    return ClusterConfig(
+    return WatcherConfig(
         web=web_config(arguments),
         log=LogConfig(arguments.log_format, arguments.debug),
-        interval=arguments.interval,
-        kubeconfig=Path(arguments.kubeconfig) if arguments.kubeconfig else None,
-        context=arguments.context or None,
-        api_server=arguments.api_server or None,
-        resource_names=names(arguments.nvidia_resource_names),
+        cluster=ClusterConfig(
+            api_server=arguments.api_server or None,
+            kubeconfig=arguments.kubeconfig or None,
+            context=arguments.context or None,
+            resources=names(arguments.nvidia_resource_names),
+            interval=arguments.interval,
+        ),
     )
