@@ -23,8 +23,10 @@ class Library:
 LIBRARIES = (
     Library("libdcgm.so.4", DCGM_SOURCES, ("-DDCGM_MAJOR=4",)),
     Library("libdcgm.so.3", DCGM_SOURCES, ("-DDCGM_MAJOR=3",)),
-    Library("libnvidia-ml.so.1", ("libnvidia_ml.c",), ("-lm",)),
+    Library("libnvidia-ml.so.1", ("libnvidia_ml.c", "table_reader.c"), ("-lm",)),
 )
+OLD_NVML = Library("libnvidia-ml.so.1", ("libnvidia_ml.c", "table_reader.c"), ("-DOLD_DRIVER", "-lm"))
+"""Of a driver that lacks the symbols of recent years."""
 
 
 def build(directory: Path, *, only: str = "") -> dict[str, Path]:
@@ -33,10 +35,15 @@ def build(directory: Path, *, only: str = "") -> dict[str, Path]:
     built = {}
     for library in LIBRARIES:
         if library.soname.startswith(only):
-            target = directory / library.soname
-            shutil.copy(_compiled(library), target)
-            built[library.soname] = target
+            built[library.soname] = put(library, directory)
     return built
+
+
+def put(library: Library, directory: Path) -> Path:
+    """That library in that directory."""
+    target = directory / library.soname
+    shutil.copy(_compiled(library), target)
+    return target
 
 
 def _compiled(library: Library) -> Path:

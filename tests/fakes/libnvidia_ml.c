@@ -6,20 +6,17 @@
  * With -DOLD_DRIVER the symbols that came late (memory v2, TemperatureV, ClocksEventReasons, GPM) are left out.
  */
 #define _GNU_SOURCE
-#include "table.h"
+#include "table_reader.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 typedef int ret_t;
+/* Return codes of nvml.h. */
 enum {
     OK = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15, NO_MEMORY = 20, NO_DATA = 21,
@@ -35,69 +32,24 @@ enum {
 
 /* ---- the table ------------------------------------------------------------------------------------------------- */
 
-struct table {
-    const char *base;
-    size_t size;
-    const struct table_header *head;
-};
+#define RECORDS(t, type, section) ((const struct type *)((t)->base + (t)->header->section.offset))
 
-static int table_open(struct table *t)
-{
-    const char *path = getenv(TABLE_VARIABLE);
-    struct stat info;
-    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (file < 0)
-        return 0;
-    t->base = MAP_FAILED;
-    if (fstat(file, &info) == 0 && (size_t)info.st_size >= sizeof(struct table_header))
-        t->base = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-    close(file);
-    if (t->base == MAP_FAILED)
-        return 0;
-    t->size = (size_t)info.st_size;
-    t->head = (const struct table_header *)t->base;
-    if (t->head->magic == TABLE_MAGIC && t->head->version == TABLE_VERSION)
-        return 1;
-    munmap((void *)t->base, t->size);
-    return 0;
-}
-
-static void table_close(struct table *t) { munmap((void *)t->base, t->size); }
-
-#define RECORDS(t, type, section) ((const struct type *)((t)->base + (t)->head->section.offset))
-
-static const struct table_device *board_by_uuid(const struct table *t, const char *uuid)
+static const struct table_device *board_by_uuid(const struct table_view *t, const char *uuid)
 {
     const struct table_device *all = RECORDS(t, table_device, devices);
-    for (uint32_t i = 0; i < t->head->devices.count; i++)
+    for (uint32_t i = 0; i < t->header->devices.count; i++)
         if (strcmp(all[i].uuid, uuid) == 0)
             return &all[i];
     return NULL;
 }
 
-static const struct table_instance *instance_of(const struct table *t, uint32_t gpu_id, uint32_t gi, int32_t ci)
+static const struct table_instance *instance_of(const struct table_view *t, uint32_t gpu_id, uint32_t gi, int32_t ci)
 {
     const struct table_instance *all = RECORDS(t, table_instance, instances);
-    for (uint32_t i = 0; i < t->head->instances.count; i++)
+    for (uint32_t i = 0; i < t->header->instances.count; i++)
         if (all[i].gpu_id == gpu_id && all[i].gi == gi && all[i].ci == ci)
             return &all[i];
     return NULL;
-}
-
-static int compare_cell(const void *a, const void *b)
-{
-    const struct table_cell *x = a, *y = b;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    if (x->entity_id != y->entity_id)
-        return x->entity_id < y->entity_id ? -1 : 1;
-    return (int)x->field - (int)y->field;
-}
-
-static const struct table_cell *cell_of(const struct table *t, uint32_t kind, uint32_t entity, uint16_t field)
-{
-    struct table_cell key = {.kind = kind, .entity_id = entity, .field = field};
-    return bsearch(&key, RECORDS(t, table_cell, cells), t->head->cells.count, sizeof key, compare_cell);
 }
 
 static ret_t of_sentinel(int64_t above_blank)
@@ -118,9 +70,9 @@ static ret_t of_status(int32_t status)
 }
 
 /* A number as the engine would hold it; what the engine marks as missing becomes the code that NVML gives. */
-static ret_t number(const struct table *t, uint32_t kind, uint32_t entity, uint16_t field, double *out, int64_t *whole)
+static ret_t number(const struct table_view *t, uint32_t kind, uint32_t entity, uint16_t field, double *out, int64_t *whole)
 {
-    const struct table_cell *cell = cell_of(t, kind, entity, field);
+    const struct table_cell *cell = table_cell(t, kind, entity, field);
     if (!cell)
         return NOT_SUPPORTED;
     if (cell->status != 0)
@@ -154,22 +106,11 @@ static void nap(unsigned milliseconds)
     nanosleep(&length, NULL);
 }
 
-/* A planned fault of this function. A status under "*" holds for NVML only when it is one of NVML's (positive). */
-static ret_t fault(const struct table *t, const char *function)
+/* The planned fault of this function. NVML's codes are positive: a negative one is meant for DCGM. */
+static ret_t fault(const char *function)
 {
-    const struct table_fault *all = RECORDS(t, table_fault, faults);
-    for (uint32_t i = 0; i < t->head->faults.count; i++) {
-        if (strcmp(all[i].function, function) != 0 && strcmp(all[i].function, "*") != 0)
-            continue;
-        if (all[i].delay_ms)
-            nap(all[i].delay_ms);
-        while (all[i].hang)
-            nap(60000);
-        if (all[i].crash)
-            abort();
-        return all[i].status > 0 ? all[i].status : OK;
-    }
-    return OK;
+    int status = table_fault(function);
+    return status > 0 ? status : OK;
 }
 
 /* ---- the session and its handles --------------------------------------------------------------------------------- */
@@ -205,22 +146,22 @@ static device_t handle_for(const char *uuid, uint32_t gi, int32_t ci, uint64_t i
 
 /* What one call works on. */
 struct call {
-    struct table t;
+    struct table_view t;
     const struct table_device *board;
     const struct table_instance *instance; /* of a MIG device: its compute instance */
 };
 
 static ret_t enter(struct call *c, const char *function)
 {
+    ret_t planned = fault(function);
     memset(c, 0, sizeof *c);
-    if (!table_open(&c->t))
-        return DRIVER_NOT_LOADED;
-    ret_t planned = fault(&c->t, function);
-    if (planned == OK && !initialised)
-        planned = UNINITIALIZED;
     if (planned != OK)
+        return planned;
+    if (table_open(&c->t) != 0)
+        return DRIVER_NOT_LOADED;
+    if (!initialised)
         table_close(&c->t);
-    return planned;
+    return initialised ? OK : UNINITIALIZED;
 }
 
 static ret_t resolve(struct call *c, device_t d)
@@ -282,7 +223,7 @@ static ret_t own_number(struct call *c, uint16_t field, double *out, int64_t *wh
     if (!c->instance)
         return board_number(c, field, out, whole);
     const struct table_instance *gi = instance_of(&c->t, c->board->gpu_id, c->instance->gi, -1);
-    if (gi && cell_of(&c->t, KIND_GI, gi->entity_id, field))
+    if (gi && table_cell(&c->t, KIND_GI, gi->entity_id, field))
         return number(&c->t, KIND_GI, gi->entity_id, field, out, whole);
     return number(&c->t, KIND_CI, c->instance->entity_id, field, out, whole);
 }
@@ -301,10 +242,10 @@ static int compare_index(const void *a, const void *b)
     return (int)(*x)->nvml_index - (int)(*y)->nvml_index;
 }
 
-static void take_boards(const struct table *t)
+static void take_boards(const struct table_view *t)
 {
     const struct table_device *order[MAX_BOARDS], *all = RECORDS(t, table_device, devices);
-    board_count = t->head->devices.count < MAX_BOARDS ? t->head->devices.count : MAX_BOARDS;
+    board_count = t->header->devices.count < MAX_BOARDS ? t->header->devices.count : MAX_BOARDS;
     for (unsigned i = 0; i < board_count; i++)
         order[i] = &all[i];
     qsort(order, board_count, sizeof order[0], compare_index);
@@ -314,17 +255,19 @@ static void take_boards(const struct table *t)
 
 static ret_t start(const char *function)
 {
-    struct table t;
-    if (!table_open(&t))
+    struct table_view t;
+    ret_t planned = fault(function);
+    if (planned != OK)
+        return planned;
+    if (table_open(&t) != 0)
         return DRIVER_NOT_LOADED;
-    ret_t planned = fault(&t, function);
-    if (planned == OK && initialised++ == 0) {
+    if (initialised++ == 0) {
         life++;
         handle_count = 0;
         take_boards(&t);
     }
     table_close(&t);
-    return planned;
+    return OK;
 }
 
 ret_t nvmlInit_v2(void) { return start(__func__); }
@@ -360,26 +303,26 @@ const char *nvmlErrorString(ret_t code)
 ret_t nvmlSystemGetDriverVersion(char *out, unsigned size)
 {
     ENTER(c, enter(&c, __func__));
-    return leave(&c, copy_text(c.t.head->driver_version, out, size));
+    return leave(&c, copy_text(c.t.header->driver_version, out, size));
 }
 
 ret_t nvmlSystemGetNVMLVersion(char *out, unsigned size)
 {
     ENTER(c, enter(&c, __func__));
-    return leave(&c, copy_text(c.t.head->nvml_version, out, size));
+    return leave(&c, copy_text(c.t.header->nvml_version, out, size));
 }
 
 ret_t nvmlSystemGetCudaDriverVersion(int *out)
 {
     ENTER(c, enter(&c, __func__));
-    *out = c.t.head->cuda_version;
+    *out = c.t.header->cuda_version;
     return leave(&c, OK);
 }
 
 ret_t nvmlSystemGetCudaDriverVersion_v2(int *out)
 {
     ENTER(c, enter(&c, __func__));
-    *out = c.t.head->cuda_version;
+    *out = c.t.header->cuda_version;
     return leave(&c, OK);
 }
 
@@ -410,7 +353,7 @@ ret_t nvmlDeviceGetHandleByIndex_v2(unsigned index, device_t *out)
 static ret_t give_mig(struct call *c, const struct table_instance *ci, device_t *out)
 {
     const struct table_device *all = RECORDS(&c->t, table_device, devices);
-    for (uint32_t i = 0; i < c->t.head->devices.count; i++) {
+    for (uint32_t i = 0; i < c->t.header->devices.count; i++) {
         if (all[i].gpu_id != ci->gpu_id)
             continue;
         if (all[i].status == 4)
@@ -428,7 +371,7 @@ ret_t nvmlDeviceGetHandleByUUID(const char *uuid, device_t *out)
     for (unsigned i = 0; i < board_count; i++)
         if (strcmp(boards[i], uuid) == 0)
             return leave(&c, give_board(&c, uuid, out));
-    for (uint32_t i = 0; i < c.t.head->instances.count; i++)
+    for (uint32_t i = 0; i < c.t.header->instances.count; i++)
         if (all[i].kind == KIND_CI && strcmp(all[i].mig_uuid, uuid) == 0)
             return leave(&c, give_mig(&c, &all[i], out));
     return leave(&c, NOT_FOUND);
@@ -438,7 +381,7 @@ ret_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, device_t *out)
 {
     ENTER(c, enter(&c, __func__));
     const struct table_device *all = RECORDS(&c.t, table_device, devices);
-    for (uint32_t i = 0; i < c.t.head->devices.count; i++) {
+    for (uint32_t i = 0; i < c.t.header->devices.count; i++) {
         const char *known = all[i].pci_bus_id; /* eight-digit domain; four digits are accepted too */
         if (strcasecmp(known, bus) == 0 || (strlen(known) > 4 && strcasecmp(known + 4, bus) == 0))
             return leave(&c, give_board(&c, all[i].uuid, out));
@@ -552,7 +495,7 @@ ret_t nvmlDeviceGetMigDeviceHandleByIndex(device_t d, unsigned index, device_t *
     const struct table_instance *all = RECORDS(&c.t, table_instance, instances);
     if (c.board->mig < 0 || index >= c.board->max_slices)
         return leave(&c, c.board->mig < 0 ? NOT_SUPPORTED : INVALID_ARGUMENT);
-    for (uint32_t i = 0; i < c.t.head->instances.count; i++)
+    for (uint32_t i = 0; i < c.t.header->instances.count; i++)
         if (all[i].kind == KIND_CI && all[i].gpu_id == c.board->gpu_id && all[i].mig_index == (int32_t)index)
             return leave(&c, give_mig(&c, &all[i], out));
     return leave(&c, NOT_FOUND);
@@ -681,6 +624,7 @@ PLAIN(nvmlDeviceGetCurrPcieLinkGeneration, 237, 1)
 PLAIN(nvmlDeviceGetCurrPcieLinkWidth, 238, 1)
 PLAIN(nvmlDeviceGetPersistenceMode, 66, 1)
 PLAIN(nvmlDeviceGetRetiredPagesPendingStatus, 392, 1)
+PLAIN(nvmlDeviceGetVirtualizationMode, 500, 1)
 
 struct utilization { unsigned gpu, memory; };
 
@@ -792,6 +736,21 @@ ret_t nvmlDeviceGetRowRemapperHistogram(device_t d, unsigned out[5])
     for (uint16_t i = 0; i < 5 && r == OK; i++)
         r = plain(i ? "" : __func__, d, (uint16_t)(385 + i), 1, 0, &out[i]);
     return r;
+}
+
+struct sram {
+    unsigned version;
+    unsigned long long counts[11];
+    unsigned exceeded;
+};
+_Static_assert(sizeof(struct sram) == 104, "sram");
+
+ret_t nvmlDeviceGetSramEccErrorStatus(device_t d, struct sram *out)
+{
+    if (out->version != (sizeof *out | 1u << 24))
+        return VERSION_MISMATCH;
+    memset(out->counts, 0, sizeof out->counts);
+    return plain(__func__, d, 346, 1, 0, &out->exceeded);
 }
 
 static ret_t retired_pages(const char *function, device_t d, unsigned cause, unsigned *count, unsigned long long *pages,
@@ -950,9 +909,9 @@ struct event_data {
 };
 _Static_assert(sizeof(struct event_data) == 32, "event data");
 
-static uint64_t last_event(const struct table *t)
+static uint64_t last_event(const struct table_view *t)
 {
-    uint32_t count = t->head->events.count;
+    uint32_t count = t->header->events.count;
     return count ? RECORDS(t, table_event, events)[count - 1].number : 0;
 }
 
@@ -995,32 +954,23 @@ static int registered(const struct event_set *set, const char *uuid)
     return 0;
 }
 
-static const struct table_device *board_by_id(const struct table *t, uint32_t gpu_id)
-{
-    const struct table_device *all = RECORDS(t, table_device, devices);
-    for (uint32_t i = 0; i < t->head->devices.count; i++)
-        if (all[i].gpu_id == gpu_id)
-            return &all[i];
-    return NULL;
-}
-
-static void describe(const struct table *t, const struct table_event *event, const char *uuid, struct event_data *out)
+static void describe(const struct table_view *t, const struct table_event *event, const char *uuid, struct event_data *out)
 {
     const struct table_instance *all = RECORDS(t, table_instance, instances);
     *out = (struct event_data){handle_for(uuid, NO_ID, -1, board_by_uuid(t, uuid)->identity), XID_EVENT,
                                (unsigned long long)event->value, NO_ID, NO_ID};
-    for (uint32_t i = 0; i < t->head->instances.count; i++)
+    for (uint32_t i = 0; i < t->header->instances.count; i++)
         if (all[i].kind == event->kind && all[i].entity_id == event->entity_id) {
             out->gi = all[i].gi;
             out->ci = all[i].ci < 0 ? NO_ID : (unsigned)all[i].ci;
         }
 }
 
-static int next_event(const struct table *t, struct event_set *set, struct event_data *out)
+static int next_event(const struct table_view *t, struct event_set *set, struct event_data *out)
 {
     const struct table_event *all = RECORDS(t, table_event, events);
-    for (uint32_t i = 0; i < t->head->events.count; i++) {
-        const struct table_device *board = board_by_id(t, all[i].gpu_id);
+    for (uint32_t i = 0; i < t->header->events.count; i++) {
+        const struct table_device *board = table_device(t, all[i].gpu_id);
         if (all[i].number <= set->seen)
             continue;
         set->seen = all[i].number;

@@ -4,6 +4,7 @@ Calls are grouped: one call serves every field it answers, and ids of `nvmlDevic
 Numbers and units are those of `nvml.h`; framebuffer becomes MiB, power watts, energy stays millijoules.
 """
 
+import ctypes
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -101,6 +102,16 @@ def _gpm_support(handle: Any) -> tuple[Raw]:
     return (pynvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice,)
 
 
+def _mig_devices(handle: Any) -> tuple[Raw | None]:
+    return (pynvml.nvmlDeviceGetMaxMigDeviceCount(handle) or None,)  # 0: a board that knows no MIG
+
+
+def _sram_exceeded(handle: Any) -> tuple[Raw]:
+    status = pynvml.c_nvmlEccSramErrorStatus_v1_t()
+    pynvml.nvmlDeviceGetSramEccErrorStatus(handle, ctypes.byref(status))
+    return (status.bThresholdExceeded,)
+
+
 def _first(function: Callable[[Any], Iterable[Raw]]) -> Callable[[Any], tuple[Raw]]:
     return lambda handle: (next(iter(function(handle))),)
 
@@ -112,7 +123,7 @@ CALLS: tuple[Call, ...] = (
     Call((63,), _capability),
     Call((66,), _single(pynvml.nvmlDeviceGetPersistenceMode)),
     Call((67,), _first(pynvml.nvmlDeviceGetMigMode)),
-    Call((69,), _single(pynvml.nvmlDeviceGetMaxMigDeviceCount)),
+    Call((69,), _mig_devices),
     Call((85,), _single(pynvml.nvmlDeviceGetVbiosVersion)),
     Call((90, 92, 93), _bar1, of_instance=True),
     Call((94,), _gpm_support),
@@ -143,7 +154,9 @@ CALLS: tuple[Call, ...] = (
     Call((237,), _single(pynvml.nvmlDeviceGetCurrPcieLinkGeneration)),
     Call((238,), _single(pynvml.nvmlDeviceGetCurrPcieLinkWidth)),
     Call((250, 251, 252, 253, 254), _memory, of_instance=True),
+    Call((346,), _sram_exceeded),
     Call((385, 386, 387, 388, 389), _remap_histogram),
+    Call((500,), _single(pynvml.nvmlDeviceGetVirtualizationMode)),
 )
 
 FIELD_VALUES: Mapping[int, int] = {
@@ -175,9 +188,6 @@ CONVERT: Mapping[int, Callable[[Any], Raw]] = {
     **dict.fromkeys((90, 92, 93, 250, 251, 252, 253), _mebibytes),
 }
 """From NVML's unit to the field's, where they differ."""
-
-BY_CALL = frozenset(field for call in CALLS for field in call.fields)
-OF_INSTANCE = frozenset(field for call in CALLS if call.of_instance for field in call.fields)
 
 
 def answer_of(field: int, raw: Raw | None) -> Answer:
