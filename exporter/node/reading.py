@@ -103,6 +103,8 @@ class ReaderConfig(msgspec.Struct, frozen=True):
     """Host engine address as `-r` takes it (host:port, tcp://, unix://); None means embedded."""
     scenario: str | None = None
     """Path of a scenario file for the simulated source; None plays the built-in one."""
+    library: str | None = None
+    """Path of libdcgm; None lets the loader and the usual folders find it."""
 
 
 class DeviceSource(Protocol):

@@ -1,0 +1,1 @@
+"""Device readings from DCGM through a thin layer of our own over libdcgm."""

@@ -1,0 +1,41 @@
+"""The main loop of a reader child: one request, one read, one answer, until the parent closes the pipe."""
+
+import logging
+
+import msgspec
+
+from exporter.node.reader.protocol import Answer, Request, read_frame, write_frame
+from exporter.node.reader.sources import open_source
+from exporter.node.reading import DeviceSource, ReaderConfig
+from exporter.source import SourceError
+
+_log = logging.getLogger(__name__)
+
+
+def serve(requests: int, answers: int) -> None:
+    """Reads the configuration and then requests from one descriptor and answers on the other, until its end.
+
+    Raises msgspec.DecodeError or GarbledError when the parent does not speak the protocol.
+    """
+    first = read_frame(requests)
+    if first is None:
+        return
+    source = open_source(msgspec.msgpack.decode(first, type=ReaderConfig))
+    encode = msgspec.msgpack.Encoder().encode
+    decode = msgspec.msgpack.Decoder(Request).decode
+    try:
+        while (body := read_frame(requests)) is not None:
+            write_frame(answers, encode(_answer(source, decode(body).id)))
+    finally:
+        source.close()
+
+
+def _answer(source: DeviceSource, number: int) -> Answer:
+    try:
+        return Answer(number, readings=source.read())
+    except SourceError as error:
+        return Answer(number, reason=error.reason, message=str(error))
+    except Exception as error:  # noqa: BLE001 - see below
+        # The child's main loop: a mistake in one source must reach the parent as a reason, not as a dead child.
+        _log.exception("the source failed in a way it does not know")
+        return Answer(number, reason="internal", message=f"{type(error).__name__}: {error}")

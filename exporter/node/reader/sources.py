@@ -1,0 +1,24 @@
+"""The sources of device readings by name, each imported only when it is the one asked for."""
+
+from exporter.node.reading import DeviceSource, ReaderConfig
+
+
+def open_source(config: ReaderConfig) -> DeviceSource:
+    """The source that the configuration names; nothing native is loaded before its first read."""
+    match config.source:
+        case "dcgm":
+            from exporter.node.dcgm.source import DcgmSource  # noqa: PLC0415 - a reader loads only what it reads
+
+            return DcgmSource(config)
+        case "nvml":
+            from exporter.node.nvml.source import NvmlSource  # noqa: PLC0415 - a reader loads only what it reads
+
+            return NvmlSource(config)
+        case "simulated":
+            from exporter.node.simulated import SimulatedSource  # noqa: PLC0415 - a reader loads only what it reads
+
+            return SimulatedSource(config)
+        case "auto":
+            from exporter.node.auto import AutoSource  # noqa: PLC0415 - a reader loads only what it reads
+
+            return AutoSource(config)
