@@ -1,0 +1,75 @@
+# The image of gpugauge: node exporter (the default), cluster watcher and tools in one.
+#
+#   docker build -t gpugauge .
+#
+# NVIDIA's DCGM libraries may not be redistributed, so the plain build has none: devices are then read through NVML,
+# which the container runtime brings from the node's driver. To have libdcgm inside, put the Debian packages of DCGM
+# (datacenter-gpu-manager-4-core, -proprietary and the -cudaNN of the driver) into vendor/dcgm/ and build with
+#
+#   docker build --build-arg DCGM=packages -t registry.example/gpugauge .
+#
+# or mount a directory that holds libdcgm.so.4 at run time and name it in LD_LIBRARY_PATH.
+
+ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
+ARG DCGM=none
+
+FROM ${PYTHON_IMAGE} AS base
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+
+FROM base AS builder
+WORKDIR /build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+COPY requirements.lock requirements-dev.lock ./
+# Run-time packages: pinned, hashed, wheels only, so that nothing is compiled or run while building.
+RUN python -m venv /opt/gpugauge \
+ && /opt/gpugauge/bin/pip install --require-hashes --no-deps --only-binary :all: -r requirements.lock
+# The build backend, with its hashes from the development lock; it stays in this stage.
+RUN awk '/^[^ ]/ { keep = /^(hatchling|packaging|pathspec|pluggy|trove-classifiers)==/ } keep' requirements-dev.lock > build.lock \
+ && pip install --require-hashes --no-deps --only-binary :all: -r build.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY exporter exporter
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \
+ && /opt/gpugauge/bin/pip install --no-deps wheels/*.whl \
+ && /opt/gpugauge/bin/python -m compileall -q /opt/gpugauge/lib \
+ && /opt/gpugauge/bin/pip uninstall --yes setuptools pip
+
+FROM base AS dcgm-none
+RUN mkdir -p /opt/dcgm
+
+FROM base AS dcgm-packages
+COPY vendor/dcgm/ /packages/
+RUN mkdir -p /opt/dcgm \
+ && for package in /packages/*.deb; do dpkg-deb --extract "$package" /opt/dcgm; done \
+ && rm -rf /opt/dcgm/usr/bin /opt/dcgm/usr/share/dcgm_tests /opt/dcgm/lib
+
+# hadolint ignore=DL3006
+FROM dcgm-${DCGM} AS dcgm
+
+FROM base AS runtime
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="gpugauge" \
+      org.opencontainers.image.description="GPU metrics for Kubernetes: exporter with pod attribution and pending-pod watcher" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+
+COPY --from=dcgm /opt/dcgm/ /
+COPY --from=builder /opt/gpugauge /opt/gpugauge
+# The paths that the GPU Operator and dcgm-exporter's users name.
+COPY exporter/node/counters/default-counters.csv \
+     exporter/node/counters/dcp-metrics-included.csv \
+     exporter/node/counters/1.x-compatibility-metrics.csv \
+     /etc/dcgm-exporter/
+RUN ldconfig && ln -s /opt/gpugauge/bin/gpugauge /usr/local/bin/gpugauge
+
+# What makes the NVIDIA container runtime bring the devices and libnvidia-ml into the container.
+ENV NVIDIA_VISIBLE_DEVICES=all \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility,compat32 \
+    NVIDIA_DISABLE_REQUIRE=true
+
+# User 0, as dcgm-exporter's image has: the kubelet's PodResources socket takes no other, and the GPU Operator sets no
+# user of its own. Everything else works with `--user 65532:65532`; the watcher's manifest says so.
+EXPOSE 9400 9410
+# No subcommand means `node`, and flags need none: `docker run gpugauge --address :9500` works as with dcgm-exporter.
+ENTRYPOINT ["gpugauge"]
