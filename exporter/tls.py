@@ -38,19 +38,18 @@ def context(files: TlsFiles) -> ssl.SSLContext:
     """A context made of the files as they are now; TlsError names the file that does not serve."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = files.min_version
-    named = files.certificate
+    named = f'"{files.certificate}" with "{files.key}"'
     try:
-        for named in files.paths():
-            named.read_bytes()
-        named = files.certificate
+        for path in files.paths():
+            path.read_bytes()
         made.load_cert_chain(files.certificate, files.key, _no_passphrase)
         if files.client_ca:
-            named = files.client_ca
+            named = f'"{files.client_ca}"'
             made.load_verify_locations(files.client_ca)
     except ssl.SSLError as error:
-        raise TlsError(f'"{named}" cannot be used for TLS: {error.reason or "not readable as PEM"}') from error
+        raise TlsError(f"{named} cannot be used for TLS: {error.reason or 'not readable as PEM'}") from error
     except OSError as error:
-        raise TlsError(f'"{named}" cannot be read: {error.strerror}') from error
+        raise TlsError(f'"{error.filename}" cannot be read: {error.strerror}') from error
     made.verify_mode = files.client_auth
     return made
 
@@ -77,7 +76,8 @@ class Certificates:
         self._files = files
         self._every = every
         self._clock = clock
-        self._changes = Changes(logging.getLogger(__name__))
+        self._logger = logging.getLogger(__name__)
+        self._changes = Changes(self._logger)
         self._seen = _signature(files)
         self._context = context(files)
         self._looked = clock()
@@ -99,5 +99,6 @@ class Certificates:
         except TlsError as error:
             self._changes.report("tls", f"the changed TLS files do not work, the former ones stay in use: {error}")
         else:
-            self._changes.report("tls", "the changed TLS files are in use", logging.INFO)
-            self._changes.clear("tls", "")
+            news = "the changed TLS files are in use"
+            if not self._changes.clear("tls", news):
+                self._logger.info(news)
