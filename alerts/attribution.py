@@ -29,10 +29,10 @@ def _stock_holders() -> str:
     With `honor_labels: true` a stock page's idle device carries the pod label of its own scrape target, which `up`
     tells: that is no holder.
     """
-    kept = f'''(
+    kept = f"""(
   {{__name__=~"{SEEN}", pod!="", exported_pod=""}}
   unless on (cluster, job, instance, namespace, pod) up
-)'''
+)"""
     spellings = "\nor\n".join([*(_stock(*spelling) for spelling in _STOCK_SPELLINGS), kept])
     return by(f"{DEVICE}, {HELD_BY}", relabel(located(spellings), ("uid", "pod_uid")), "group")
 
@@ -57,7 +57,7 @@ WITH_WORKLOAD = f"""{HOLDER} * on ({POD}) group_left (workload, workload_type) {
 or on ({POD})
 {HOLDER}{{workload!=""}}
 or on ({POD})
-label_replace({relabel(f'{HOLDER}{{workload=""}}', ("workload", "pod"))}, "workload_type", "pod", "", "")"""
+label_replace({relabel(HOLDER, ("workload", "pod"))}, "workload_type", "pod", "", "")"""
 """The watcher knows the owner; without it the exporter may; else a pod is its own workload."""
 
 HOLDERS = f"""{by(DEVICE, located("gpugauge_device_holders"))}

@@ -57,7 +57,7 @@ and on ({POD})
 and on ({POD})
 (time() - pod:gpu_start_timestamp:seconds > {WARM_UP_SECONDS})
 and on ({POD})
-(pod:gpu_running:bool == 1)
+pod:gpu_running:info
 unless on ({POD})
 {by(POD, named(f"gpugauge_pod_alert_optout{{{OPT_OUT}}}", "pod"))}
 unless on (cluster, namespace)
@@ -77,7 +77,7 @@ GROUP = Group(
     "gpugauge-efficiency",
     (
         Recording("pod:gpu_start_timestamp:seconds", START),
-        Recording("pod:gpu_running:bool", RUNNING),
+        Recording("pod:gpu_running:info", RUNNING),
         Recording("pod:gpu_low_utilization_threshold:ratio", LIMIT),
         Alert(
             "GPUPodLowUtilization",

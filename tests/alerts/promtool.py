@@ -1,0 +1,121 @@
+"""Writes promtool unit-test files and runs them: many cases in one file, many files in one process."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from alerts import GROUPS
+from alerts.rule import Group
+from alerts.rulefile import rule_file
+
+CACHE = Path(__file__).parents[2] / ".cache/tools/bin"
+STEP = 30
+NAME = "__name__"
+
+Labels = Mapping[str, str]
+
+
+def tool(name: str) -> str:
+    """The path of promtool or amtool; a clear failure where `make setup` has not run."""
+    found = shutil.which(name, path=f"{CACHE}{os.pathsep}{os.environ.get('PATH', '')}")
+    assert found, f"{name} is neither in {CACHE} nor on PATH: run `make setup`"
+    return found
+
+
+@dataclass
+class Scene:
+    """Input series and what must come out of them."""
+
+    series: list[tuple[str, str]] = field(default_factory=list)
+    expectations: list[tuple[str, float, list[tuple[str, float]]]] = field(default_factory=list)
+    alerts: list[tuple[str, float, list[tuple[Labels, Labels]]]] = field(default_factory=list)
+
+    def add(self, name: str, labels: Labels, values: object) -> None:
+        """A stored series; labels with an empty value are no labels. Twice the same series is a mistake."""
+        text = selector(name, labels)
+        assert all(text != other for other, _ in self.series), f"{text} is given twice"
+        self.series.append((text, str(values)))
+
+    def expect(self, expression: str, minute: float, *samples: tuple[Labels, float]) -> None:
+        """The expression gives exactly these samples at that minute."""
+        listed = [(selector(labels.get(NAME, ""), labels), value) for labels, value in samples]
+        self.expectations.append((expression, minute, listed))
+
+    def expect_alerts(self, alert: str, minute: float, *found: tuple[Labels, Labels]) -> None:
+        """Exactly these alerts (labels, annotations) fire at that minute."""
+        self.alerts.append((alert, minute, list(found)))
+
+
+def selector(name: str, labels: Labels) -> str:
+    inner = ", ".join(f"{key}={json.dumps(value)}" for key, value in sorted(labels.items()) if value and key != NAME)
+    return f"{name}{{{inner}}}"
+
+
+def write_rules(folder: Path, groups: Iterable[Group] = GROUPS) -> list[str]:
+    """One file per group; their names, as a test file lists them."""
+    names = []
+    for group in groups:
+        path = folder / f"{group.name}.rules.yaml"
+        path.write_text(rule_file(group))
+        names.append(path.name)
+    return names
+
+
+def write_test(path: Path, rules: list[str], scenes: Iterable[Scene], groups: Iterable[Group] = GROUPS) -> Path:
+    """A test file; YAML is a superset of JSON, and JSON is quick to write."""
+    path.write_text(
+        json.dumps(
+            {
+                "rule_files": rules,
+                "evaluation_interval": f"{STEP}s",
+                "group_eval_order": [group.name for group in groups],
+                "tests": [_scene(scene) for scene in scenes],
+            },
+            indent=1,
+        )
+    )
+    return path
+
+
+def _scene(scene: Scene) -> dict[str, object]:
+    return {
+        "interval": f"{STEP}s",
+        "input_series": [{"series": series, "values": values} for series, values in scene.series],
+        "promql_expr_test": [
+            {
+                "expr": expression,
+                "eval_time": _at(minute),
+                "exp_samples": [{"labels": labels, "value": value} for labels, value in samples],
+            }
+            for expression, minute, samples in scene.expectations
+        ],
+        "alert_rule_test": [
+            {
+                "eval_time": _at(minute),
+                "alertname": alert,
+                "exp_alerts": [
+                    {"exp_labels": dict(labels), "exp_annotations": dict(notes)} for labels, notes in found
+                ],
+            }
+            for alert, minute, found in scene.alerts
+        ],
+    }
+
+
+def _at(minute: float) -> str:
+    return f"{round(minute * 60)}s"
+
+
+def run(*files: Path) -> dict[Path, str]:
+    """promtool's complaints per test file, empty where it has none; one process for all of them."""
+    command = [tool("promtool"), "test", "rules", *map(str, files)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=900)
+    parts = re.split(r"^Unit Testing: *(\S+)$", done.stdout, flags=re.MULTILINE)
+    found = {Path(name): text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    assert set(found) == set(files), done.stdout
+    return {path: "" if text == "SUCCESS" else text for path, text in found.items()}
