@@ -200,6 +200,18 @@ def test_a_connection_serves_many_requests(server):
     connection.close()
 
 
+def test_a_short_answer_on_a_connection_kept_alive_does_not_wait_for_an_acknowledgement(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+    waits = []
+    for _ in range(41):
+        began = time.monotonic()
+        connection.request("GET", "/metrics")
+        connection.getresponse().read()
+        waits.append(time.monotonic() - began)
+    connection.close()
+    assert sorted(waits)[20] < 0.025
+
+
 def test_http_1_0_and_pipelined_requests_are_answered(server):
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
         client.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n" * 2 + b"GET /health HTTP/1.0\r\n\r\n")
