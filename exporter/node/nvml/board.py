@@ -91,7 +91,7 @@ class BoardReader:
 
 def key_of(device: Device) -> Key:
     """What is sampled: the board, or the GPU instance."""
-    return device.uuid, device.gi
+    return device.uuid, device.gi, device.mig_uuids
 
 
 def _identity(device: Device) -> dict[int, Answer]:

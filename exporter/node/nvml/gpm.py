@@ -34,8 +34,9 @@ RATES: Mapping[int, int] = {
 FIELDS = frozenset(RATIOS) | frozenset(RATES)
 MIB = 1 << 20
 
-Key = tuple[str, int]
-"""A board's uuid and a GPU instance id, -1 for the whole board."""
+Key = tuple[str, int, tuple[str, ...]]
+"""A board's uuid, a GPU instance id (-1 for the whole board), and the `MIG-…` uuids inside: an instance made anew
+under the same id is another one."""
 
 
 def value_of(field: int, raw: float) -> Answer:
@@ -47,7 +48,7 @@ def value_of(field: int, raw: float) -> Answer:
 
 @dataclass(slots=True)
 class Pair:
-    """Two sample buffers of the library. The older one is filled; the other takes the next sample."""
+    """Two sample buffers of the library: the last sample, and the one before, which the next one overwrites."""
 
     older: Any
     newer: Any
@@ -78,7 +79,7 @@ class Gpm:
         older, newer = pynvml.nvmlGpmSampleAlloc(), None
         try:
             newer = pynvml.nvmlGpmSampleAlloc()
-            _fill(key, board, older)
+            _fill(key, board, newer)
         except pynvml.NVMLError:
             _free(older, newer)
             raise
@@ -92,23 +93,29 @@ class Gpm:
     def read(self, key: Key, board: Any, fields: Collection[int]) -> dict[int, Answer]:
         """The change since the last pass. Raises BoardLostError; a first pass has nothing to compare with."""
         try:
-            return self._read(key, board, fields)
+            if not self._sample(key, board):
+                return dict.fromkeys(fields, Rejected("blank"))
+            return self._compare(self._pairs[key], fields)
         except pynvml.NVMLError as error:
-            self.forget(key)  # also: its GPU instance is gone or was made anew
             return dict.fromkeys(fields, refusal(error.value))
 
-    def _read(self, key: Key, board: Any, fields: Collection[int]) -> dict[int, Answer]:
+    def _sample(self, key: Key, board: Any) -> bool:
+        """Take the sample of this pass. True when it can be compared with the one before."""
         pair = self._pairs.get(key)
         if pair is None:
             if not pynvml.nvmlGpmQueryDeviceSupport(board).isSupportedDevice:
                 raise pynvml.NVMLError(NOT_SUPPORTED)
             self._start(key, board)
-        if pair is None or self._clock() - pair.since < SHORTEST:
-            return dict.fromkeys(fields, Rejected("blank"))
-        _fill(key, board, pair.newer)
-        answers = self._compare(pair, fields)
+            return False
+        if self._clock() - pair.since < SHORTEST:
+            return False
+        try:
+            _fill(key, board, pair.older)
+        except pynvml.NVMLError:
+            self.forget(key)
+            raise
         pair.older, pair.newer, pair.since = pair.newer, pair.older, self._clock()
-        return answers
+        return True
 
     def _compare(self, pair: Pair, fields: Collection[int]) -> dict[int, Answer]:
         request = self._request

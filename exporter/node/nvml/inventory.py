@@ -126,14 +126,18 @@ def _facts(uuid: str, index: int, handle: Any, driver_version: str) -> Device:
     return Device(
         uuid=uuid,
         index=index,
-        pci_bus_id=str(pynvml.nvmlDeviceGetPciInfo(handle).busId).upper(),
+        pci_bus_id=_optional(_bus_id, handle, ""),
         minor=_optional(pynvml.nvmlDeviceGetMinorNumber, handle, -1),
-        model=pynvml.nvmlDeviceGetName(handle),
+        model=_optional(pynvml.nvmlDeviceGetName, handle, ""),
         serial=_optional(pynvml.nvmlDeviceGetSerial, handle, ""),
         architecture=ARCHITECTURES.get(_optional(pynvml.nvmlDeviceGetArchitecture, handle, 0), ""),
         driver_version=driver_version,
         numa_node=_optional(pynvml.nvmlDeviceGetNumaNodeId, handle, -1),
     )
+
+
+def _bus_id(handle: Any) -> str:
+    return str(pynvml.nvmlDeviceGetPciInfo(handle).busId).upper()
 
 
 def _optional(function: Callable[[Any], Any], handle: Any, otherwise: Any) -> Any:
