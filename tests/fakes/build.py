@@ -10,7 +10,15 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".cache" / "fakes"
 FLAGS = ("-shared", "-fPIC", "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pthread")
-DCGM_SOURCES = ("libdcgm_engine.c", "libdcgm_watch.c", "libdcgm_read.c", "libdcgm_describe.c", "table_reader.c")
+DCGM_SOURCES = (
+    "libdcgm_engine.c",
+    "libdcgm_group.c",
+    "libdcgm_watch.c",
+    "libdcgm_read.c",
+    "libdcgm_device.c",
+    "libdcgm_about.c",
+    "table_reader.c",
+)
 
 
 @dataclass(frozen=True)
@@ -21,8 +29,8 @@ class Library:
 
 
 LIBRARIES = (
-    Library("libdcgm.so.4", DCGM_SOURCES, ("-DDCGM_MAJOR=4",)),
-    Library("libdcgm.so.3", DCGM_SOURCES, ("-DDCGM_MAJOR=3",)),
+    Library("libdcgm.so.4", DCGM_SOURCES, ("-DDCGM_MAJOR=4", "-fvisibility=hidden")),
+    Library("libdcgm.so.3", DCGM_SOURCES, ("-DDCGM_MAJOR=3", "-fvisibility=hidden")),
     Library("libnvidia-ml.so.1", ("libnvidia_ml.c", "table_reader.c"), ("-lm",)),
 )
 OLD_NVML = Library("libnvidia-ml.so.1", ("libnvidia_ml.c", "table_reader.c"), ("-DOLD_DRIVER", "-lm"))

@@ -1,0 +1,193 @@
+/* Groups and field groups. See libdcgm.h. */
+#include "libdcgm.h"
+
+#include <string.h>
+
+static struct group groups[MAX_GROUPS];
+static struct field_group field_groups[MAX_FIELD_GROUPS];
+static uint32_t next_group = 2, next_field_group = 1;
+
+void forget_handle(handle_t handle)
+{
+    if (handle == 0)
+        return;
+    for (int i = 0; i < MAX_GROUPS; i++)
+        if (groups[i].owner == handle)
+            groups[i].used = 0;
+    for (int i = 0; i < MAX_FIELD_GROUPS; i++)
+        if (field_groups[i].owner == handle)
+            field_groups[i].used = 0;
+    forget_watches(handle);
+}
+
+struct group *find_group(uint32_t id)
+{
+    for (int i = 0; i < MAX_GROUPS; i++)
+        if (groups[i].used && groups[i].id == id)
+            return &groups[i];
+    return NULL;
+}
+
+struct field_group *find_field_group(uint32_t id)
+{
+    for (int i = 0; i < MAX_FIELD_GROUPS; i++)
+        if (field_groups[i].used && field_groups[i].id == id)
+            return &field_groups[i];
+    return NULL;
+}
+
+static uint32_t add_devices(const struct table_view *view, struct entity *into)
+{
+    uint32_t count;
+    const struct table_device *row = table_devices(view, &count);
+    for (uint32_t i = 0; i < count; i++)
+        into[i] = (struct entity){KIND_GPU, row[i].gpu_id};
+    return count;
+}
+
+static uint32_t add_instances(const struct table_view *view, uint32_t kind, struct entity *into)
+{
+    uint32_t count, added = 0;
+    const struct table_instance *row = table_instances(view, &count);
+    for (uint32_t i = 0; i < count; i++)
+        if (row[i].kind == kind)
+            into[added++] = (struct entity){kind, row[i].entity_id};
+    return added;
+}
+
+/* The entities of a group; `into` has room for MAX_DEVICES * 17. */
+uint32_t members(const struct table_view *view, uint32_t group_id, struct entity *into)
+{
+    uint32_t count = 0;
+    if (group_id == GROUP_ALL_GPUS || group_id == GROUP_ALL_ENTITIES)
+        count += add_devices(view, into + count);
+    if (group_id == GROUP_ALL_INSTANCES || group_id == GROUP_ALL_ENTITIES)
+        count += add_instances(view, KIND_GI, into + count);
+    if (group_id == GROUP_ALL_COMPUTE || group_id == GROUP_ALL_ENTITIES)
+        count += add_instances(view, KIND_CI, into + count);
+    const struct group *group = find_group(group_id);
+    if (group) {
+        memcpy(into, group->entities, group->count * sizeof *into);
+        count = group->count;
+    }
+    return count;
+}
+
+int is_group(uint32_t id)
+{
+    return (id >= GROUP_ALL_ENTITIES && id <= GROUP_ALL_GPUS) || find_group(id) != NULL;
+}
+
+static void fill(const struct table_view *view, uint32_t type, struct group *group)
+{
+    static const uint32_t whole[] = {GROUP_ALL_GPUS,    0, GROUP_ALL_NVSWITCHES, GROUP_ALL_INSTANCES, GROUP_ALL_COMPUTE,
+                                     GROUP_ALL_ENTITIES};
+    static struct entity all[MAX_DEVICES * 17];
+    uint32_t count = members(view, whole[type], all);
+    group->count = count < MAX_ENTITIES ? count : MAX_ENTITIES;
+    memcpy(group->entities, all, group->count * sizeof *all);
+}
+
+API status_t dcgmGroupCreate(handle_t handle, uint32_t type, const char *name, uintptr_t *id)
+{
+    struct table_view view;
+    if (!name || !id || type > 5)
+        return ST_BADPARAM;
+    status_t status = enter("dcgmGroupCreate", handle, &view);
+    if (status != ST_OK)
+        return status;
+    for (int i = 0; i < MAX_GROUPS; i++) {
+        if (groups[i].used)
+            continue;
+        groups[i] = (struct group){.used = 1, .id = next_group++, .owner = handle};
+        if (type != 1)
+            fill(&view, type, &groups[i]);
+        *id = groups[i].id;
+        return leave(&view, ST_OK);
+    }
+    return leave(&view, ST_MAX_LIMIT);
+}
+
+API status_t dcgmGroupDestroy(handle_t handle, uintptr_t id)
+{
+    struct table_view view;
+    status_t status = enter("dcgmGroupDestroy", handle, &view);
+    if (status != ST_OK)
+        return status;
+    struct group *group = find_group((uint32_t)id);
+    if (group)
+        group->used = 0;
+    return leave(&view, group ? ST_OK : ST_NOT_CONFIGURED);
+}
+
+static status_t add_entity(const struct table_view *view, struct group *group, struct entity entity)
+{
+    if (!group)
+        return ST_NOT_CONFIGURED;
+    if (!identity_of(view, entity.kind, entity.id) || entity.kind == KIND_NONE)
+        return ST_BADPARAM;
+    for (uint32_t i = 0; i < group->count; i++)
+        if (group->entities[i].kind == entity.kind && group->entities[i].id == entity.id)
+            return ST_BADPARAM;
+    if (group->count == MAX_ENTITIES)
+        return ST_MAX_LIMIT;
+    group->entities[group->count++] = entity;
+    return ST_OK;
+}
+
+API status_t dcgmGroupAddEntity(handle_t handle, uintptr_t id, uint32_t kind, uint32_t entity_id)
+{
+    struct table_view view;
+    status_t status = enter("dcgmGroupAddEntity", handle, &view);
+    if (status != ST_OK)
+        return status;
+    return leave(&view, add_entity(&view, find_group((uint32_t)id), (struct entity){kind, entity_id}));
+}
+
+static status_t make_field_group(const struct table_view *view, const struct field_group *wanted, uintptr_t *id)
+{
+    struct field_group *place = NULL;
+    for (uint32_t i = 0; i < wanted->count; i++)
+        if (!table_field(view, wanted->fields[i]))
+            return ST_BADPARAM;
+    for (int i = MAX_FIELD_GROUPS - 1; i >= 0; i--)
+        if (!field_groups[i].used)
+            place = &field_groups[i];
+    if (!place)
+        return ST_MAX_LIMIT;
+    for (int i = 0; i < MAX_FIELD_GROUPS; i++)
+        if (field_groups[i].used && strcmp(field_groups[i].name, wanted->name) == 0)
+            return ST_DUPLICATE_KEY;
+    *place = *wanted;
+    place->used = 1;
+    place->id = next_field_group++;
+    *id = place->id;
+    return ST_OK;
+}
+
+/* A field group of 128 fields is one too many, although the limit is called 128: so it is in the real library. */
+API status_t dcgmFieldGroupCreate(handle_t handle, int count, const uint16_t *fields, const char *name, uintptr_t *id)
+{
+    struct table_view view;
+    struct field_group wanted = {.owner = handle, .count = (uint32_t)count};
+    if (count < 1 || count >= MAX_FIELDS || !fields || !name || !name[0] || strlen(name) >= TEXT || !id)
+        return ST_BADPARAM;
+    memcpy(wanted.fields, fields, (size_t)count * sizeof *fields);
+    memcpy(wanted.name, name, strlen(name));
+    status_t status = enter("dcgmFieldGroupCreate", handle, &view);
+    if (status != ST_OK)
+        return status;
+    return leave(&view, make_field_group(&view, &wanted, id));
+}
+
+API status_t dcgmFieldGroupDestroy(handle_t handle, uintptr_t id)
+{
+    struct table_view view;
+    status_t status = enter("dcgmFieldGroupDestroy", handle, &view);
+    if (status != ST_OK)
+        return status;
+    struct field_group *group = find_field_group((uint32_t)id);
+    if (group)
+        group->used = 0;
+    return leave(&view, group ? ST_OK : ST_NO_DATA);
+}
