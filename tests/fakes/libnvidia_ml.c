@@ -263,7 +263,8 @@ static ret_t start(const char *function)
         return DRIVER_NOT_LOADED;
     if (initialised++ == 0) {
         life++;
-        handle_count = 0;
+        if (handle_count > MAX_HANDLES / 2)
+            handle_count = 0;
         take_boards(&t);
     }
     table_close(&t);
