@@ -1,0 +1,550 @@
+"""The stand-in libdcgm through plain ctypes: layouts, values, and everything that the real one refuses."""
+
+import ctypes as c
+import json
+import os
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+from exporter.node.field import fields_by_name
+from exporter.node.scenario import parse
+from tests.fakes.build import build
+from tests.fakes.player import Player
+
+UUID = ["GPU-00000000-0000-0000-0000-00000000000" + n for n in "012"]
+SMALL, BIG = 64, 1024
+FV = 4128
+LIVE = 1
+GPU, GI, CI = 1, 4, 5
+ALL_GPUS, ALL_INSTANCES, ALL_COMPUTE = 0x7FFFFFFF, 0x7FFFFFFD, 0x7FFFFFFC
+BLANK = 0x7FFFFFFFFFFFFFF0
+POWER, UTIL, ENERGY, XID, ACTIVE, DRAM, USED, RATIO = 155, 203, 156, 230, 1001, 1005, 252, 254
+
+
+def board(number, **more):
+    return {
+        "uuid": UUID[number],
+        "index": number,
+        "pci_bus_id": f"00000000:0{number}:00.0",
+        "model": "NVIDIA H100 80GB HBM3",
+        "memory_mib": 81559,
+        "architecture": "hopper",
+        "mig": False,
+        "fields": {str(POWER): 300.5, str(UTIL): 55, str(ENERGY): {"shape": "counter", "rate": 1000}},
+        **more,
+    }
+
+
+def part(ci, uuid):
+    return {"ci": ci, "uuid": f"MIG-{uuid}", "fields": {str(ACTIVE): 0.25 * (ci + 1)}}
+
+
+def instance(gi, *compute, profile="1g.10gb"):
+    own = {str(ACTIVE): 0.5, str(DRAM): 0.125, str(USED): 1000 + gi}
+    return {"gi": gi, "profile": profile, "slices": 1, "memory_mib": 9984, "compute": compute, "fields": own}
+
+
+WHOLE = {"about": "two", "epoch": 1000, "devices": [board(0), board(1)]}
+MIG = {
+    "about": "mig",
+    "epoch": 1000,
+    "devices": [
+        board(0, mig=True, instances=[instance(3, part(0, "a")), instance(5, part(0, "b"), part(1, "c"))]),
+        board(1),
+    ],
+}
+
+
+class Engine:
+    """A library, a table and a connection, with the few calls that tests make over and over."""
+
+    def __init__(self, library, directory, document):
+        self.lib = library
+        self.player = Player(parse(json.dumps(document), "test.json"), directory / "table")
+        self.player.tick(0)
+        self.lib.DcgmFieldGetById.restype = c.c_void_p
+        self.lib.errorString.restype = c.c_char_p
+
+    def connect(self):
+        handle = c.c_size_t(0)
+        code = self.lib.dcgmConnect_v2(b"localhost", (c.c_uint32 * 4)(16 | 2 << 24, 0, 0, 0), c.byref(handle))
+        return code, handle
+
+    def open(self):
+        assert self.lib.dcgmInit() == 0
+        code, handle = self.connect()
+        assert code == 0
+        return handle
+
+    def field_group(self, handle, ids, name=b"g"):
+        group = c.c_size_t(0)
+        code = self.lib.dcgmFieldGroupCreate(handle, len(ids), (c.c_uint16 * len(ids))(*ids), name, c.byref(group))
+        return code, group
+
+    def watch(self, handle, ids, group=ALL_GPUS, name=b"g"):
+        code, fields = self.field_group(handle, ids, name)
+        assert code == 0
+        code = self.lib.dcgmWatchFields(handle, c.c_size_t(group), fields, c.c_longlong(1000000), c.c_double(60), 0)
+        assert code == 0
+        return fields
+
+    def read(self, handle, pairs, ids, flags=0, fill=b"\0"):
+        buffer = c.create_string_buffer(fill * (FV * len(pairs) * len(ids)), FV * len(pairs) * len(ids))
+        flat = [number for pair in pairs for number in pair]
+        code = self.lib.dcgmEntitiesGetLatestValues(
+            handle, (c.c_uint32 * len(flat))(*flat), len(pairs), (c.c_uint16 * len(ids))(*ids), len(ids), flags, buffer
+        )
+        return code, [Record(buffer.raw[i : i + FV]) for i in range(0, len(buffer), FV)] if code == 0 else []
+
+    def devices(self, handle):
+        ids, count = (c.c_uint32 * 32)(), c.c_int(0)
+        assert self.lib.dcgmGetAllDevices(handle, ids, c.byref(count)) == 0
+        return list(ids[: count.value])
+
+    def hierarchy(self, handle):
+        buffer = c.create_string_buffer(73480)
+        struct.pack_into("<I", buffer, 0, 73480 | 2 << 24)
+        assert self.lib.dcgmGetGpuInstanceHierarchy(handle, buffer) == 0
+        (count,) = struct.unpack_from("<I", buffer, 4)
+        return [struct.unpack_from("<4I128sIIiII", buffer, 8 + 164 * row) for row in range(count)]
+
+
+class Record:
+    def __init__(self, raw):
+        self.raw = raw
+        self.version, self.kind, self.id, self.field, type_, self.status = struct.unpack_from("<IIIHHi", raw)
+        self.type = chr(type_)
+        self.stamp, self.int = struct.unpack_from("<qq", raw, 24)
+        (self.float,) = struct.unpack_from("<d", raw, 32)
+        self.text = raw[32:].split(b"\0")[0].decode(errors="replace")
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("libraries"), only="libdcgm")
+
+
+@pytest.fixture
+def start(libraries, tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUGAUGE_FAKE_TABLE", str(tmp_path / "table"))
+    started = []
+
+    def engine(document=WHOLE, major=4):
+        started.append(c.CDLL(str(libraries[f"libdcgm.so.{major}"])))
+        return Engine(started[-1], tmp_path, document)
+
+    yield engine
+    for library in started:
+        library.dcgmShutdown()
+
+
+def test_a_value_has_the_layout_of_the_second_record_version(start):
+    engine = start()
+    handle = engine.open()
+    engine.watch(handle, [POWER, UTIL, 1])
+    code, values = engine.read(handle, [(GPU, 0), (GPU, 1)], [POWER, UTIL, 1])
+    assert code == 0
+    assert [(v.version, v.kind, v.id, v.field, v.type, v.status) for v in values] == [
+        (FV | 2 << 24, GPU, gpu, field, kind, 0)
+        for gpu in (0, 1)
+        for field, kind in ((POWER, "d"), (UTIL, "i"), (1, "s"))
+    ]
+    assert values[0].float == 300.5
+    assert values[1].int == 55
+    assert values[2].text == "570.133.20"
+    assert {value.stamp for value in values} == {1000 * 10**6}
+
+
+def test_a_number_leaves_what_a_reused_buffer_held_behind_it(start):
+    engine = start()
+    handle = engine.open()
+    engine.watch(handle, [POWER])
+    _, (value,) = engine.read(handle, [(GPU, 0)], [POWER], fill=b"x")
+    assert value.raw[40:] == b"x" * (FV - 40)
+
+
+def test_values_and_timestamps_follow_the_newest_table(start):
+    engine = start()
+    handle = engine.open()
+    engine.watch(handle, [ENERGY])
+    engine.player.tick(7)
+    _, (value,) = engine.read(handle, [(GPU, 1)], [ENERGY])
+    assert (value.int, value.stamp) == (7000, 1007 * 10**6)
+
+
+def test_a_pair_that_nobody_watches_says_so_and_can_be_read_live(start):
+    engine = start()
+    handle = engine.open()
+    _, (cached,) = engine.read(handle, [(GPU, 0)], [UTIL])
+    assert (cached.status, cached.int, cached.stamp) == (-16, BLANK, 0)
+    _, (live,) = engine.read(handle, [(GPU, 0)], [UTIL], flags=LIVE)
+    assert (live.status, live.int) == (0, 55)
+
+
+def test_live_values_come_field_by_field_so_that_only_their_ids_tell_what_they_are(start):
+    engine = start()
+    _, values = engine.read(engine.open(), [(GPU, 0), (GPU, 1)], [UTIL, POWER], flags=LIVE)
+    assert [(v.field, v.id) for v in values] == [(UTIL, 0), (UTIL, 1), (POWER, 0), (POWER, 1)]
+
+
+def test_unwatching_ends_it(start):
+    engine = start()
+    handle = engine.open()
+    fields = engine.watch(handle, [UTIL])
+    assert engine.lib.dcgmUnwatchFields(handle, c.c_size_t(ALL_GPUS), fields) == 0
+    assert engine.read(handle, [(GPU, 0)], [UTIL])[1][0].status == -16
+
+
+def test_an_unknown_field_fails_the_whole_read_and_its_field_group(start):
+    engine = start()
+    handle = engine.open()
+    engine.watch(handle, [UTIL])
+    assert engine.read(handle, [(GPU, 0)], [UTIL, 9999])[0] == -3
+    assert engine.field_group(handle, [UTIL, 9999], b"other")[0] == -1
+
+
+def test_an_older_engine_does_not_know_newer_fields(start):
+    engine = start({**WHOLE, "versions": {"dcgm": "3.3.9"}}, major=3)
+    assert engine.field_group(engine.open(), [1420])[0] == -1
+    assert engine.lib.DcgmFieldGetById(1420) is None
+
+
+@pytest.mark.parametrize(("major", "limit"), [(3, SMALL), (4, BIG)])
+def test_a_read_takes_as_many_entities_as_the_version_allows_and_128_fields(start, major, limit):
+    engine = start(major=major)
+    handle = engine.open()
+    assert engine.read(handle, [(GPU, 0)] * limit, [UTIL])[0] == 0
+    assert engine.read(handle, [(GPU, 0)] * (limit + 1), [UTIL])[0] == -1
+    assert engine.read(handle, [(GPU, 0)], [UTIL] * 128)[0] == 0
+    assert engine.read(handle, [(GPU, 0)], [UTIL] * 129)[0] == -1
+
+
+def test_a_field_group_takes_127_fields(start):
+    engine = start()
+    handle = engine.open()
+    ids = sorted(field.id for field in fields_by_name().values())
+    known = [i for i in dict.fromkeys(ids) if engine.lib.DcgmFieldGetById(i)]
+    assert engine.field_group(handle, (known * 2)[:127], b"most")[0] == 0
+    assert engine.field_group(handle, (known * 2)[:128], b"too many")[0] == -1
+
+
+def test_field_group_names_are_unique_across_connections(start):
+    engine = start()
+    one, two = engine.open(), engine.open()
+    assert engine.field_group(one, [UTIL], b"same")[0] == 0
+    assert engine.field_group(two, [UTIL], b"same")[0] == -26
+    assert engine.lib.dcgmDisconnect(one) == 0
+    assert engine.field_group(two, [UTIL], b"same")[0] == 0
+
+
+def test_there_are_64_groups_and_64_field_groups(start):
+    engine = start()
+    handle, group = engine.open(), c.c_size_t(0)
+    codes = [engine.lib.dcgmGroupCreate(handle, 1, b"g", c.byref(group)) for _ in range(65)]
+    assert codes == [0] * 64 + [-24]
+    assert [engine.field_group(handle, [UTIL], b"%d" % i)[0] for i in range(65)] == [0] * 64 + [-24]
+    assert engine.lib.dcgmGroupDestroy(handle, group) == 0
+    assert engine.lib.dcgmGroupCreate(handle, 1, b"g", c.byref(group)) == 0
+
+
+def test_a_group_holds_what_is_added_and_refuses_strangers_and_twice_the_same(start):
+    engine = start()
+    handle, group = engine.open(), c.c_size_t(0)
+    assert engine.lib.dcgmGroupCreate(handle, 1, b"g", c.byref(group)) == 0
+    assert [engine.lib.dcgmGroupAddEntity(handle, group, GPU, n) for n in (1, 1, 9)] == [0, -1, -1]
+    engine.watch(handle, [UTIL], group.value)
+    _, values = engine.read(handle, [(GPU, 0), (GPU, 1)], [UTIL])
+    assert [value.status for value in values] == [-16, 0]
+    assert engine.lib.dcgmGroupDestroy(handle, group) == 0
+    assert engine.lib.dcgmGroupDestroy(handle, group) == -5
+
+
+@pytest.mark.parametrize(
+    ("function", "size", "version"),
+    [
+        ("dcgmGetGpuInstanceHierarchy", 73480, 2),
+        ("dcgmProfGetSupportedMetricGroups", 1376, 3),
+        ("dcgmModuleGetStatuses", 136, 1),
+        ("dcgmHostengineIsHealthy", 8, 1),
+        ("dcgmHostengineVersionInfo", 516, 2),
+    ],
+)
+def test_a_wrong_version_word_and_a_null_pointer_are_refused(start, function, size, version):
+    engine = start()
+    handle, buffer = engine.open(), c.create_string_buffer(size)
+    call = getattr(engine.lib, function)
+    struct.pack_into("<I", buffer, 0, size | version << 24)
+    assert call(handle, buffer) == 0
+    struct.pack_into("<I", buffer, 0, size | (version + 1) << 24)
+    assert call(handle, buffer) == -12
+    assert call(handle, None) == -1
+
+
+def test_null_pointers_and_empty_lists_are_refused(start):
+    engine = start()
+    handle, lib = engine.open(), engine.lib
+    assert lib.dcgmConnect_v2(None, (c.c_uint32 * 4)(16 | 2 << 24, 0, 0, 0), c.byref(c.c_size_t())) == -1
+    assert lib.dcgmConnect_v2(b"h", (c.c_uint32 * 4)(16 | 3 << 24, 0, 0, 0), c.byref(c.c_size_t())) == -12
+    assert lib.dcgmGetAllDevices(handle, None, None) == -1
+    assert lib.dcgmEntitiesGetLatestValues(handle, None, 1, (c.c_uint16 * 1)(1), 1, 0, None) == -1
+    assert lib.dcgmFieldGroupCreate(handle, 0, (c.c_uint16 * 1)(1), b"g", c.byref(c.c_size_t())) == -1
+    assert lib.dcgmGetGpuStatus(handle, 9, c.byref(c.c_uint32())) == -1
+
+
+def test_watching_with_a_group_that_is_not_there_is_refused(start):
+    engine = start()
+    handle = engine.open()
+    _, fields = engine.field_group(handle, [UTIL])
+    arguments = (c.c_longlong(10**6), c.c_double(60), 0)
+    assert engine.lib.dcgmWatchFields(handle, c.c_size_t(77), fields, *arguments) == -5
+    assert engine.lib.dcgmWatchFields(handle, c.c_size_t(ALL_GPUS), c.c_size_t(77), *arguments) == -14
+
+
+def test_nothing_works_before_init_and_without_a_connection(start):
+    engine = start()
+    assert engine.connect()[0] == -10
+    assert engine.lib.dcgmStartEmbedded(1, c.byref(c.c_size_t())) == -10
+    assert engine.lib.dcgmInit() == 0
+    assert engine.read(c.c_size_t(5), [(GPU, 0)], [UTIL])[0] == -21
+
+
+def test_the_embedded_engine_starts_once_and_a_second_start_sets_no_handle(start):
+    engine = start()
+    engine.lib.dcgmInit()
+    handle, again = c.c_size_t(0), c.c_size_t(0)
+    assert engine.lib.dcgmStartEmbedded(1, c.byref(handle)) == 0
+    assert engine.lib.dcgmStartEmbedded(1, c.byref(again)) == 0
+    assert (handle.value, again.value) == (0x7FFFFFFF, 0)
+    assert engine.devices(handle) == [0, 1]
+    assert engine.lib.dcgmStopEmbedded(c.c_size_t(1)) == -1
+    assert engine.lib.dcgmStopEmbedded(handle) == 0
+    assert engine.read(handle, [(GPU, 0)], [UTIL])[0] == -21
+
+
+def test_the_newest_start_parameters_are_known_to_version_4_only(start):
+    for major, code in ((4, 0), (3, -12)):
+        engine = start(major=major)
+        engine.lib.dcgmInit()
+        buffer = c.create_string_buffer(104)
+        struct.pack_into("<II", buffer, 0, 104 | 3 << 24, 1)
+        assert engine.lib.dcgmStartEmbedded_v2(buffer) == code
+        struct.pack_into("<I", buffer, 0, 72 | 1 << 24)
+        assert engine.lib.dcgmStartEmbedded_v2(buffer) == 0
+
+
+def test_after_a_restart_old_handles_are_dead_for_ever_and_ids_are_others(start):
+    engine = start({**WHOLE, "events": [{"event": "restart", "at": 10, "for": 5}]})
+    handle = engine.open()
+    engine.watch(handle, [UTIL])
+    engine.player.tick(12)
+    assert engine.read(handle, [(GPU, 0)], [UTIL])[0] == -21
+    assert engine.connect()[0] == -21
+    engine.player.tick(20)
+    assert engine.read(handle, [(GPU, 0)], [UTIL])[0] == -21
+    code, new = engine.connect()
+    assert (code, engine.devices(new)) == (0, [1, 2])
+    assert engine.read(new, [(GPU, 1)], [UTIL])[1][0].status == -16
+    engine.watch(new, [UTIL])
+    assert engine.read(new, [(GPU, 1)], [UTIL])[1][0].int == 55
+
+
+def test_a_lost_connection_comes_back_as_a_new_one_with_the_same_ids(start):
+    engine = start({**WHOLE, "events": [{"event": "disconnect", "at": 10, "for": 5}]})
+    handle = engine.open()
+    engine.player.tick(11)
+    assert engine.connect()[0] == -21
+    engine.player.tick(16)
+    assert engine.read(handle, [(GPU, 0)], [UTIL])[0] == -21
+    code, new = engine.connect()
+    assert (code, engine.devices(new)) == (0, [0, 1])
+
+
+def test_the_hierarchy_lists_instances_and_their_compute_instances(start):
+    engine = start(MIG)
+    rows = engine.hierarchy(engine.open())
+    found = [(row[:4], row[4].split(b"\0")[0].decode(), row[6], row[7]) for row in rows]
+    assert found == [
+        ((GI, 0, GPU, 0), UUID[0], 3, -1),
+        ((CI, 0, GI, 0), UUID[0], 3, 0),
+        ((GI, 1, GPU, 0), UUID[0], 5, -1),
+        ((CI, 1, GI, 1), UUID[0], 5, 0),
+        ((CI, 2, GI, 1), UUID[0], 5, 1),
+    ]
+
+
+def test_an_instance_has_its_own_values_and_its_boards_for_what_only_the_board_has(start):
+    engine = start(MIG)
+    handle = engine.open()
+    ids = [50, 54, USED, POWER, UTIL, ACTIVE, DRAM]
+    engine.watch(handle, ids, ALL_INSTANCES, b"gi")
+    engine.watch(handle, ids, ALL_COMPUTE, b"ci")
+    _, gi = engine.read(handle, [(GI, 1)], ids)
+    assert [gi[0].text, gi[1].text, gi[2].int, gi[3].float] == ["1g.10gb", "MIG-b", 1005, 300.5]
+    assert [gi[4].int, gi[5].float, gi[6].float] == [BLANK, 0.5, 0.125]
+    _, ci = engine.read(handle, [(CI, 2)], ids)
+    assert [ci[1].text, ci[5].float, ci[6].float] == ["MIG-c", 0.5, float(2**47)]
+
+
+def test_a_reused_id_keeps_the_old_value_until_it_is_watched_again(start):
+    events = [{"event": "mig", "device": UUID[0], "at": 30, "instances": [instance(9, part(0, "z"))]}]
+    engine = start({**MIG, "events": events})
+    handle = engine.open()
+    engine.watch(handle, [USED], ALL_INSTANCES)
+    engine.player.tick(29)
+    engine.read(handle, [(GI, 0), (GI, 1)], [USED])
+    engine.player.tick(31)
+    _, (reused, gone) = engine.read(handle, [(GI, 0), (GI, 1)], [USED])
+    assert (reused.int, reused.stamp, gone.int, gone.stamp) == (1003, 1029 * 10**6, 1005, 1029 * 10**6)
+    assert [row[6] for row in engine.hierarchy(handle)] == [9, 9]
+    engine.watch(handle, [USED], ALL_INSTANCES, b"again")
+    _, (fresh,) = engine.read(handle, [(GI, 0)], [USED])
+    assert (fresh.int, fresh.stamp) == (1009, 1031 * 10**6)
+
+
+def test_a_lost_board_says_so_by_status_and_by_its_state(start):
+    engine = start({**WHOLE, "events": [{"event": "lost", "device": UUID[1], "at": 5}]})
+    handle, state = engine.open(), c.c_uint32(0)
+    engine.watch(handle, [UTIL])
+    engine.player.tick(6)
+    _, (fine, lost) = engine.read(handle, [(GPU, 0), (GPU, 1)], [UTIL])
+    assert (fine.status, lost.status, lost.int) == (0, -18, BLANK)
+    assert engine.lib.dcgmGetGpuStatus(handle, 1, c.byref(state)) == 0
+    assert state.value == 4
+
+
+def test_sentinels_have_the_type_of_the_field_except_where_the_engine_stores_an_integer(start):
+    names = ("blank", "not_found", "not_supported", "no_permission")
+    events = [
+        {"event": "cells", "at": step * 10, "for": 10, "fields": ["155", "203", "50", "254"], "sentinel": name}
+        for step, name in enumerate(names)
+    ]
+    engine = start({**WHOLE, "events": events})
+    handle = engine.open()
+    engine.watch(handle, [POWER, UTIL, 50, RATIO])
+    texts = ("<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>")
+    for step in range(4):
+        engine.player.tick(step * 10 + 1)
+        _, (power, util, name, ratio) = engine.read(handle, [(GPU, 0)], [POWER, UTIL, 50, RATIO])
+        assert (power.type, power.float, util.int) == ("d", 2.0**47 + step, BLANK + step)
+        assert (name.text, ratio.type, ratio.int) == (texts[step], "i", BLANK + step)
+        assert {power.status, util.status, name.status} == {0}
+
+
+def test_a_field_that_the_scenario_does_not_give_is_not_supported_and_an_xid_has_no_data(start):
+    engine = start()
+    handle = engine.open()
+    engine.watch(handle, [202, XID])
+    _, (replay, xid) = engine.read(handle, [(GPU, 0)], [202, XID])
+    assert (replay.status, replay.int, xid.status) == (0, BLANK + 2, -14)
+
+
+def test_every_xid_since_a_time_is_handed_over_once(start):
+    xids = [{"event": "xid", "device": UUID[0], "at": at, "xid": code} for at, code in ((5, 31), (6, 79), (8, 13))]
+    engine = start({**WHOLE, "events": xids})
+    handle, seen, after = engine.open(), [], c.c_longlong(0)
+    fields = engine.watch(handle, [XID])
+    kind = c.CFUNCTYPE(c.c_int, c.c_uint32, c.c_uint32, c.c_void_p, c.c_int, c.c_void_p)
+
+    def take(_kind, entity, values, _count, _user):
+        version, _, _, _, _, stamp, value = struct.unpack("<IHHiiqq", c.string_at(values, 32))
+        seen.append((version, entity, stamp, value))
+        return 0
+
+    def since(when):
+        seen.clear()
+        call = engine.lib.dcgmGetValuesSince_v2
+        group = c.c_size_t(ALL_GPUS)
+        assert call(handle, group, fields, c.c_longlong(when), c.byref(after), kind(take), None) == 0
+        return [(stamp // 10**6, value) for _, _, stamp, value in seen]
+
+    engine.player.tick(7)
+    assert since(0) == [(1005, 31), (1006, 79)]
+    assert seen[0][:2] == (4120 | 1 << 24, 0)
+    engine.player.tick(9)
+    assert since(after.value) == [(1008, 13)]
+    assert engine.read(handle, [(GPU, 0)], [XID])[1][0].int == 13
+
+
+def test_attributes_have_the_layout_of_their_third_version(start):
+    engine = start()
+    buffer = c.create_string_buffer(5220)
+    struct.pack_into("<I", buffer, 0, 5220 | 3 << 24)
+    assert engine.lib.dcgmGetDeviceAttributes(engine.open(), 1, buffer) == 0
+    brand, name, bus, _, uuid = struct.unpack_from("<256s256s256s256s256s", buffer, 3120 + 4)
+    assert [text.split(b"\0")[0].decode() for text in (brand, name, bus, uuid)] == [
+        "NVIDIA",
+        "NVIDIA H100 80GB HBM3",
+        "00000000:01:00.0",
+        UUID[1],
+    ]
+
+
+def test_the_library_describes_its_fields_by_72_bytes(start):
+    engine = start()
+    for number, kind, scope, level in ((POWER, "d", 1, GPU), (1, "s", 0, 0), (DRAM, "d", 1, GI), (USED, "i", 1, CI)):
+        meta = c.string_at(engine.lib.DcgmFieldGetById(number), 72)
+        assert struct.unpack_from("<Hc", meta) == (number, kind.encode())
+        assert struct.unpack_from("<i", meta, 52)[0] == scope
+        assert struct.unpack_from("<I", meta, 60)[0] == level
+
+
+def test_it_says_its_version_and_the_meaning_of_a_status(start):
+    engine = start()
+    buffer = c.create_string_buffer(516)
+    struct.pack_into("<I", buffer, 0, 516 | 2 << 24)
+    assert engine.lib.dcgmVersionInfo(buffer) == 0
+    assert buffer.raw[4:].startswith(b"version:4.2.3;")
+    assert b"connection" in engine.lib.errorString(-21)
+
+
+def test_entities_of_a_kind_are_listed_if_there_is_room(start):
+    engine = start(MIG)
+    handle, ids, count = engine.open(), (c.c_uint32 * 8)(), c.c_int(8)
+    assert engine.lib.dcgmGetEntityGroupEntities(handle, CI, ids, c.byref(count), 0) == 0
+    assert list(ids[: count.value]) == [0, 1, 2]
+    count.value = 2
+    assert engine.lib.dcgmGetEntityGroupEntities(handle, CI, ids, c.byref(count), 0) == -31
+    assert engine.lib.dcgmGetEntityGroupEntities(handle, 2, ids, c.byref(count), 0) == -6
+
+
+def test_a_call_fails_or_is_slow_when_the_scenario_says_so(start):
+    slow = {"event": "call", "function": "dcgmGetAllDevices", "at": 10, "for": 5, "delay": 0.2}
+    failing = {"event": "call", "function": "dcgmEntitiesGetLatestValues", "at": 20, "status": -11}
+    engine = start({**WHOLE, "events": [slow, failing]})
+    handle = engine.open()
+    engine.player.tick(11)
+    began = time.monotonic()
+    assert engine.devices(handle) == [0, 1]
+    assert time.monotonic() - began >= 0.2
+    engine.player.tick(21)
+    assert engine.read(handle, [(GPU, 0)], [UTIL])[0] == -11
+    assert engine.devices(handle) == [0, 1]
+
+
+def child(libraries, tmp_path, fault):
+    document = {**WHOLE, "events": [{"event": "call", "function": "dcgmInit", **fault}]}
+    Player(parse(json.dumps(document), "test.json"), tmp_path / "table").tick(0)
+    code = f"import ctypes; print('go', flush=True); ctypes.CDLL({str(libraries['libdcgm.so.4'])!r}).dcgmInit()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "GPUGAUGE_FAKE_TABLE": str(tmp_path / "table")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def test_a_hanging_call_never_returns(libraries, tmp_path):
+    with child(libraries, tmp_path, {"hang": True}) as process:
+        assert process.stdout.readline() == b"go\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        process.kill()
+
+
+def test_a_crashing_call_aborts_the_process(libraries, tmp_path):
+    with child(libraries, tmp_path, {"crash": True}) as process:
+        assert process.wait(10) == -6
