@@ -221,11 +221,12 @@ def _spoilt(event: Cells, cell: ScriptCell | None, t: float) -> ScriptCell:
 
 
 def _typed(field: Field, cell: ScriptCell) -> ScriptCell:
-    match cell.value:
-        case int() | float() as number if field.kind == "int":
-            return replace(cell, value=round(number))
-        case int() as number if field.kind == "float":
-            return replace(cell, value=float(number))
+    """The cell with a value of the field's type; a new one only where the type is another."""
+    value = cell.value
+    if field.kind == "int" and isinstance(value, float):
+        return ScriptCell(round(value), cell.stamp)
+    if field.kind == "float" and isinstance(value, int):
+        return ScriptCell(float(value), cell.stamp)
     return cell
 
 
