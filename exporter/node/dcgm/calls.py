@@ -1,7 +1,6 @@
 """From the plan of a pass to calls of the library: rectangles within its limits, and the blocks that come out."""
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from exporter.node.dcgm import layout
@@ -93,10 +92,10 @@ class Call:
         self._reader = RecordReader(buffer, target.entities, fields, interval)
         self._ids = layout.field_ids(target.fields)
 
-    def read(self, connection: Connection) -> tuple[Block, Decoded]:
-        """Asks and decodes. Raises SourceError."""
+    def read(self, connection: Connection, wall: Callable[[], float]) -> tuple[Block, Decoded]:
+        """Asks and decodes; `wall` gives Unix seconds, to judge ages by. Raises SourceError."""
         connection.read(self._pairs, self._ids, 0, self._buffer.pointer)
-        decoded = self._reader.decode(int(time.time() * 1e6))
+        decoded = self._reader.decode(int(wall() * 1e6))
         columns = tuple(decoded.columns)
         if len(self._owners) != len(self._devices):
             columns = tuple(map(self._newest, decoded.columns, decoded.stamps))

@@ -1,8 +1,7 @@
 """What an engine manages: boards, MIG instances and compute instances, as devices with their entities."""
 
 import ctypes
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -99,17 +98,19 @@ def hierarchy_rows(raw: bytes) -> tuple[Row, ...]:
     )
 
 
-def take_inventory(connection: Connection, seen: Shape, known: Mapping[str, Device], driver: str) -> Inventory:
+def take_inventory(
+    connection: Connection, seen: Shape, known: Mapping[str, Device], driver: str, live: "LiveValues"
+) -> Inventory:
     """Describes what the shape shows. Boards in `known` (by uuid) that have gone or cannot be read are `down`.
 
     Asks the driver live, a few dozen milliseconds at most. Raises SourceError.
     """
     rows = hierarchy_rows(seen.hierarchy)
-    values = live_values(connection, [(layout.ENTITY_GPU, gpu) for gpu in seen.readable], _BOARD_FIELDS)
-    values |= live_values(connection, [row.entity for row in rows], _INSTANCE_FIELDS)
+    values = live([(layout.ENTITY_GPU, gpu) for gpu in seen.readable], _BOARD_FIELDS)
+    values |= live([row.entity for row in rows], _INSTANCE_FIELDS)
     for gpu, state in seen.boards:
         if state in layout.GPU_UNREADABLE:
-            values |= _values_of_unreadable(connection, gpu)
+            values |= _values_of_unreadable(live, gpu)
     listing = _Listing(values, rows, driver)
     for gpu, state in seen.boards:
         listing.add_board(gpu, connection.architecture(gpu), readable=state not in layout.GPU_UNREADABLE)
@@ -119,28 +120,36 @@ def take_inventory(connection: Connection, seen: Shape, known: Mapping[str, Devi
     return listing.inventory()
 
 
-def live_values(
-    connection: Connection, entities: Sequence[Entity], fields: Sequence[WantedField]
-) -> dict[tuple[int, int, int], Cell]:
-    """What the driver says now, without any watch, of every field of every entity."""
-    values: dict[tuple[int, int, int], Cell] = {}
-    step = layout.ENTITIES_PER_CALL[connection.library.major]
-    for begin in range(0, len(entities), step):
-        some = entities[begin : begin + step]
+class LiveValues:
+    """What the driver says now, without any watch, of every field of every entity; `wall` gives Unix seconds."""
+
+    def __init__(self, connection: Connection, wall: Callable[[], float]) -> None:
+        self._connection, self._wall = connection, wall
+
+    def __call__(self, entities: Sequence[Entity], fields: Sequence[WantedField]) -> dict[tuple[int, int, int], Cell]:
+        values: dict[tuple[int, int, int], Cell] = {}
+        step = layout.ENTITIES_PER_CALL[self._connection.library.major]
+        for begin in range(0, len(entities), step):
+            values |= self._some(entities[begin : begin + step], fields)
+        return values
+
+    def _some(self, some: Sequence[Entity], fields: Sequence[WantedField]) -> dict[tuple[int, int, int], Cell]:
         buffer = RecordBuffer(len(some) * len(fields))
         reader = RecordReader(buffer, some, fields, _LIVE_INTERVAL)
         ids = layout.field_ids([field.id for field in fields])
-        connection.read(layout.pairs(some), ids, layout.LIVE_DATA, buffer.pointer)
-        decoded = reader.decode(int(time.time() * 1e6))
-        for field, column in zip(fields, decoded.columns, strict=True):
-            values |= {(*entity, field.id): cell for entity, cell in zip(some, column, strict=True)}
-    return values
+        self._connection.read(layout.pairs(some), ids, layout.LIVE_DATA, buffer.pointer)
+        columns = reader.decode(int(self._wall() * 1e6)).columns
+        return {
+            (*entity, field.id): cell
+            for field, column in zip(fields, columns, strict=True)
+            for entity, cell in zip(some, column, strict=True)
+        }
 
 
-def _values_of_unreadable(connection: Connection, gpu: int) -> dict[tuple[int, int, int], Cell]:
+def _values_of_unreadable(live: LiveValues, gpu: int) -> dict[tuple[int, int, int], Cell]:
     """A detached board still gives its name and uuid, a lost one may give nothing: either is fine."""
     try:
-        return live_values(connection, [(layout.ENTITY_GPU, gpu)], _BOARD_FIELDS)
+        return live([(layout.ENTITY_GPU, gpu)], _BOARD_FIELDS)
     except StatusError as error:
         if error.reason in ("connection_lost", "timeout"):
             raise

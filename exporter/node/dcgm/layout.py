@@ -18,8 +18,8 @@ SUPPORTED_MAJORS = (4, 3)
 
 ENTITIES_PER_CALL = {3: 64, 4: 1024}
 """DCGM_GROUP_MAX_ENTITIES(_V2): the limit of a group and of one read, by library major."""
-FIELDS_PER_CALL = 128
-"""DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP."""
+FIELDS_PER_CALL = 127
+"""DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP is 128, but the library refuses a field group that reaches it."""
 MAX_GPUS = 32
 """DCGM_MAX_NUM_DEVICES."""
 

@@ -4,7 +4,7 @@ import ctypes
 import os
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from exporter.node.dcgm import layout
 from exporter.source import SourceError
@@ -89,7 +89,7 @@ class Library:
     def status(self, function: str, *arguments: object) -> int:
         """The bare dcgmReturn_t of one call; a function this library lacks answers -20 as the library would."""
         bound = self._functions.get(function)
-        return -20 if bound is None else int(bound(*arguments))
+        return -20 if bound is None else bound(*arguments)
 
     def call(self, function: str, *arguments: object) -> None:
         """One call that must succeed. Raises StatusError."""
@@ -153,9 +153,9 @@ def _refuse_other_major(path: str) -> None:
         raise SourceError("library_unsupported", sentence)
 
 
-def _bind(path: str) -> dict[str, ctypes._NamedFuncPointer]:
+def _bind(path: str) -> dict[str, Callable[..., int]]:
     library = ctypes.CDLL(path)  # CDLL, not PyDLL: the interpreter lock is free during calls
-    functions = {}
+    functions: dict[str, Callable[..., int]] = {}
     for name, arguments in SIGNATURES.items():
         function = getattr(library, name, None)
         if function is not None:

@@ -2,13 +2,13 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.calls import Call, Target, calls_of, targets_of
 from exporter.node.dcgm.connection import Connection
-from exporter.node.dcgm.inventory import Inventory, Shape, live_values, shape, take_inventory
+from exporter.node.dcgm.inventory import Inventory, LiveValues, Shape, shape, take_inventory
 from exporter.node.dcgm.profiling import Refusal, Retry, watch_profiling
 from exporter.node.dcgm.values import status_reason
 from exporter.node.dcgm.watch import Watches
@@ -19,6 +19,14 @@ FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
 """Seconds between two attempts to cure unwatched or old cells by watching anew."""
 
 Counts = Counter[tuple[int, RejectReason]]
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """`wall` gives Unix seconds, to judge the age of values; `steady` never jumps, to measure pauses."""
+
+    wall: Callable[[], float] = time.time
+    steady: Callable[[], float] = time.monotonic
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +44,9 @@ class _Layout:
 class Session:
     """Reads through one connection. After any SourceError it is done for: close it and open another."""
 
-    def __init__(self, connection: Connection, config: ReaderConfig, known: dict[str, Device]) -> None:
+    def __init__(self, connection: Connection, config: ReaderConfig, known: dict[str, Device], clocks: Clocks) -> None:
         self._connection, self._config, self._known = connection, config, known
+        self._clocks, self._live = clocks, LiveValues(connection, clocks.wall)
         self._wanted = {field.id: field for field in unique(config.fields)}
         self._watches = Watches(connection, config.interval)
         self._shape: Shape | None = None
@@ -45,19 +54,19 @@ class Session:
         self._targets: list[Target] = []
         self._taken: list[Target] = []
         self._refusals: list[Refusal] = []
-        self._retry = Retry()
+        self._retry = Retry(clocks.steady)
         self._suspect, self._watched_at, self._pause = False, 0.0, FIRST_PAUSE
         self._versions: dict[str, str] = {}
 
     def read(self) -> Readings:
         """One pass. Raises SourceError."""
-        taken_at = time.time()
+        taken_at = self._clocks.wall()
         self._follow(shape(self._connection))
         counts: Counts = Counter(self._layout.missing)
         blocks = [*self._layout.fixed]
         suspect = False
         for call in self._layout.calls:
-            block, decoded = call.read(self._connection)
+            block, decoded = call.read(self._connection, self._clocks.wall)
             blocks.append(block)
             counts.update(decoded.rejected)
             suspect = suspect or (decoded.suspect and call.watch == "basic")
@@ -85,17 +94,17 @@ class Session:
             self._shape = None  # a failure half-way must not look like a finished one
             self._discover(seen)
             self._shape = seen
-        elif self._suspect and time.monotonic() - self._watched_at >= self._pause:
+        elif self._suspect and self._clocks.steady() - self._watched_at >= self._pause:
             self._pause = min(self._pause * 2, LONGEST_PAUSE)
             self._discover(seen)
         elif self._retry.due:
             self._watch_refused()
 
     def _discover(self, seen: Shape) -> None:
-        values = live_values(self._connection, [(layout.ENTITY_NONE, 0)], self._system_fields())
+        values = self._live([(layout.ENTITY_NONE, 0)], self._system_fields())
         node = {field: cell for (_, _, field), cell in values.items()}
         driver = str(node.get(layout.FIELD_DRIVER_VERSION) or "")
-        inventory = take_inventory(self._connection, seen, self._known, driver)
+        inventory = take_inventory(self._connection, seen, self._known, driver, self._live)
         self._known.update({device.uuid: device for device in inventory.devices if device.gi < 0})
         self._versions = {
             "dcgm": self._connection.engine_version or self._connection.library.version,
@@ -112,7 +121,7 @@ class Session:
         self._targets = targets_of(inventory, plan(inventory.devices, self._config.fields), self._wanted)
         self._taken, self._refusals = [], []
         self._watch_more(sorted(self._targets, key=lambda target: target.watch == "profiling"))
-        self._watched_at = time.monotonic()
+        self._watched_at = self._clocks.steady()
 
     def _watch_refused(self) -> None:
         """Asks again for the profiling that was refused; everything else goes on as it is."""

@@ -1,11 +1,8 @@
 """The `dcgm` source: a host engine or an embedded one, opened when first read and again after every loss."""
 
-import time
-from collections.abc import Callable
-
 from exporter.node.dcgm.connection import Connection
 from exporter.node.dcgm.library import Library, open_library
-from exporter.node.dcgm.session import Session
+from exporter.node.dcgm.session import Clocks, Session
 from exporter.node.reading import Device, ReaderConfig, Readings
 from exporter.source import SourceError
 
@@ -24,8 +21,8 @@ class DcgmSource:
 
     name = "dcgm"
 
-    def __init__(self, config: ReaderConfig, clock: Callable[[], float] = time.monotonic) -> None:
-        self._config, self._clock = config, clock
+    def __init__(self, config: ReaderConfig, clocks: Clocks | None = None) -> None:
+        self._config, self._clocks = config, clocks or Clocks()
         self._library: Library | None = None
         self._session: Session | None = None
         self._known: dict[str, Device] = {}
@@ -52,7 +49,7 @@ class DcgmSource:
             self._library = None
 
     def _reopened(self) -> Readings:
-        wait = self._not_before - self._clock()
+        wait = self._not_before - self._clocks.steady()
         if wait > 0:
             raise SourceError(self._failure.reason, f"{self._failure}; next try in {wait:.0f} s")
         try:
@@ -68,7 +65,7 @@ class DcgmSource:
         if self._library is None:
             self._library = open_library(self._config.library)
         connection = Connection(self._library, self._config.remote)
-        return Session(connection, self._config, self._known)
+        return Session(connection, self._config, self._known, self._clocks)
 
     def _read(self, session: Session) -> Readings:
         try:
@@ -88,6 +85,6 @@ class DcgmSource:
 
     def _put_off(self, error: SourceError) -> SourceError:
         self._failure = error
-        self._not_before = self._clock() + self._pause
+        self._not_before = self._clocks.steady() + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
         return SourceError(error.reason, str(error))

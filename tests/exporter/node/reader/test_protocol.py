@@ -1,0 +1,51 @@
+"""Frames, whole and broken."""
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.node.reader.protocol import FRAME_LIMIT, FrameBuffer, GarbledError, frame, read_frame, write_frame
+
+
+@given(bodies=st.lists(st.binary(max_size=300), max_size=8), cut=st.integers(1, 50))
+def test_frames_come_out_as_they_went_in_however_they_are_cut(bodies, cut):
+    stream = b"".join(map(frame, bodies))
+    buffer, out = FrameBuffer(), []
+    for begin in range(0, len(stream), cut):
+        buffer.feed(stream[begin : begin + cut])
+        while (body := buffer.next()) is not None:
+            out.append(body)
+    assert out == bodies
+
+
+def test_a_length_over_the_limit_is_garbage_before_its_bytes_come():
+    buffer = FrameBuffer()
+    buffer.feed((FRAME_LIMIT + 1).to_bytes(4, "big"))
+    with pytest.raises(GarbledError, match="over the limit"):
+        buffer.next()
+
+
+def test_a_body_over_the_limit_is_not_sent():
+    with pytest.raises(GarbledError):
+        frame(bytes(FRAME_LIMIT + 1))
+
+
+def test_a_frame_passes_a_pipe_and_its_end_is_none():
+    out, into = os.pipe()
+    write_frame(into, b"abc")
+    os.write(into, b"\0\0")
+    os.close(into)
+    assert read_frame(out) == b"abc"
+    assert read_frame(out) is None
+    os.close(out)
+
+
+def test_a_blocking_reader_refuses_a_length_over_the_limit():
+    out, into = os.pipe()
+    os.write(into, b"\xff\xff\xff\xff")
+    with pytest.raises(GarbledError):
+        read_frame(out)
+    os.close(into)
+    os.close(out)
