@@ -47,6 +47,27 @@ for row in "${wanted[@]}"; do
   IFS=: read -r _ _ file name <<<"$row"
   have "$name" || ln -sf "$state/unpacked/$file" "$bin/$name"
 done
+
+# The distribution's Alertmanager reads its templates from a fixed folder below /usr/share, which only root could
+# fill. In our copy of it that name is replaced by one of equal length, relative to the folder of the copy.
+shared=/usr/share/prometheus/alertmanager
+if [ ! -e "$shared/default.tmpl" ] && [ "$(readlink "$bin/alertmanager")" = "$state/unpacked/usr/bin/prometheus-alertmanager" ]; then
+  home=$cache/alertmanager
+  mkdir -p "$home"
+  rm -rf "$home/templates"
+  cp -r "$state/unpacked$shared" "$home/templates"
+  python3 - "$state/unpacked/usr/bin/prometheus-alertmanager" "$home/alertmanager" "$shared" <<'PYTHON'
+import pathlib, sys
+source, target, old = sys.argv[1:]
+new = "./" + "templates".rjust(len(old) - 2, "/")
+patched = pathlib.Path(source).read_bytes().replace(old.encode(), new.encode())
+pathlib.Path(target).write_bytes(patched)
+PYTHON
+  chmod +x "$home/alertmanager"
+  rm "$bin/alertmanager"
+  printf '#!/bin/sh\ncd "%s" && exec ./alertmanager "$@"\n' "$home" >"$bin/alertmanager"
+  chmod +x "$bin/alertmanager"
+fi
 for name in prometheus promtool alertmanager amtool; do
   have "$name" || { echo "fetch_tools: $name does not run from the distribution's package; install it by hand" >&2; exit 1; }
 done
