@@ -94,16 +94,16 @@ MIXED = (
         (
             (
                 "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 node(s) didn't match Pod's node "
-                "affinity/selector. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not "
-                "helpful for scheduling."
+                "affinity/selector. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is "
+                "not helpful for scheduling."
             ),
             {Cause.TAINT, Cause.SELECTOR},
         ),
         ("0/3 nodes are available: 3 node(s) didn't match Pod's required features. " + NONE_FOUND, {Cause.OTHER}),
         (
             (
-                "0/4 nodes are available: 4 cannot allocate all claims. still not schedulable, preemption: 0/4 nodes are "
-                "available: 4 Preemption is not helpful for scheduling."
+                "0/4 nodes are available: 4 cannot allocate all claims. still not schedulable, preemption: 0/4 nodes "
+                "are available: 4 Preemption is not helpful for scheduling."
             ),
             {Cause.OTHER},
         ),
