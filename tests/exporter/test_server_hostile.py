@@ -199,7 +199,9 @@ def test_one_that_is_being_answered_does_not_give_way_to_newcomers():
         reader.settimeout(5)
         received = 0
         while received < 20_000_000:
-            received += len(reader.recv(1 << 20))
+            piece = reader.recv(1 << 20)
+            assert piece, "the connection was closed in the middle of its answer"
+            received += len(piece)
 
 
 def test_readers_that_stall_are_closed_at_the_deadline_and_hold_little():
@@ -247,6 +249,14 @@ def test_oversized_or_malformed_requests_end_their_connection_and_nothing_else(s
             until(lambda: server.connections == 0)
         assert scrape(server)[1] == 200
         assert caplog.records == []
+
+
+def test_a_body_without_end_is_cut_off_long_before_the_deadline():
+    with serving(limits=Limits(request_seconds=60)) as server, connect(server) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999\r\n\r\n")
+        with pytest.raises(OSError, match="Broken pipe|reset"):  # noqa: PT012 the buffers between take some
+            for _ in range(1000):
+                client.sendall(b"b" * 65536)
 
 
 def test_a_client_that_vanishes_in_the_middle_leaves_nothing(caplog):
