@@ -6,7 +6,7 @@ from dashboards.panels import graph, table, to
 from dashboards.queries import CLUSTER
 from dashboards.style import Colour, Column, Query, Unit
 
-TO_NODE = to("gpu-node", cluster="Cluster", node="Node")
+TO_NODE = to("gpu-node", node="Node")
 ALERT = "alertname, severity, area, cluster, node, namespace, workload, pod"
 
 
@@ -84,6 +84,7 @@ NAMESPACES = table(
     _by("cluster, namespace", "avg", f"{q.HELD_BUSY}{{{CLUSTER}}}"),
     _by("cluster, namespace", "sum", f"avg_over_time({q.HELD_BUSY}{{{CLUSTER}}}[15m]) < bool {q.IDLE}"),
     _by("cluster, namespace", "sum", f"workload:gpu_pending_pods:count{{{CLUSTER}}}"),
+    sort="Held",
 )
 
 ALERTS = table(

@@ -10,7 +10,7 @@ from dashboards.style import Board, Colour, Column, Query, State, Unit
 NONE_OR_SOME = (State(0, "none", Colour.OK), State(1, "", Colour.WARNING))
 RULES_LOADED = "0 * max(global:gpugauge_threshold:value)"
 WATCHER_UP = f'0 * max(up{{job="gpugauge-cluster", {CLUSTER}}} == 1)'
-TO_NODE = to("gpu-node", cluster="Cluster", node="Node")
+TO_NODE = to("gpu-node", node="Node")
 
 NODE_COLUMN = Column("node", "Node", link=TO_NODE)
 CLUSTER_COLUMN = Column("cluster", "Cluster", width=110)
@@ -183,6 +183,7 @@ WASTE = Row(
                 q.of_pod(_LOW),
                 q.of_pod(f"pod:gpu_low_utilization_threshold:ratio{{{CLUSTER}}} and on ({q.POD}) ({_LOW})"),
                 q.of_pod(f"pod:gpu_devices:count{{{CLUSTER}}} and on ({q.POD}) ({_LOW})"),
+                sort="GPUs",
             ),
             18,
             8,
@@ -227,6 +228,7 @@ WAIT = Row(
                 # x ^ 0 is 1: the value of the info series is an age.
                 f"workload:gpu_pending_pods:count{{{CLUSTER}}} * on ({q.WORKLOAD}) group_left (pod, reason) "
                 f"({_OLDEST} ^ 0)",
+                sort="Waiting",
             ),
             14,
             8,

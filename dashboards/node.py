@@ -26,13 +26,22 @@ NOW = Row(
     "Now",
     (
         *sized(
-            3,
+            4,
             4,
             stat(
                 "GPUs",
                 "Cards that the exporter of this node shows. No data: it shows none, or does not answer.",
                 Unit.COUNT,
                 f"count({q.cards(NODE)})",
+            ),
+            stat(
+                "Missing cards",
+                "Cards that should be there (by option, by what the node had before, or by its PCI bus) and cannot be "
+                "read. See Cards that can be read below.",
+                Unit.COUNT,
+                f"sum(max by (hostname) (gpugauge_devices_expected{{{health.PAGE}}}) "
+                f"- max by (hostname) (gpugauge_devices_observed{{{health.PAGE}}}))",
+                (State(0, "none", Colour.OK), State(1, "", Colour.CRITICAL)),
             ),
             stat(
                 "Held",
@@ -59,6 +68,10 @@ NOW = Row(
                 Unit.RATIO,
                 f"sum({q.USED}{{{NODE}}}) / sum({q.TOTAL}{{{NODE}}})",
             ),
+        ),
+        *sized(
+            8,
+            3,
             stat("Power", "Sum of what the cards of the node draw now.", Unit.WATT, f"sum({q.POWER}{{{NODE}}})"),
             stat(
                 "Hottest card",

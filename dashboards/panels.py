@@ -134,11 +134,11 @@ def timeline(title: str, description: str, query: Query, states: tuple[State, ..
     )
 
 
-def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str) -> Any:
+def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str, sort: str = "") -> Any:
     """Instant values merged to one line for each set of labels; columns that are not named are left out.
 
     With several expressions, the value of the first is the field `Value #A`, of the second `Value #B`, and so on;
-    of a single one it is `Value`.
+    of a single one it is `Value`. `sort` is the heading of the column whose largest value comes first.
     """
     return grafana.Table(
         **_head(title, description),
@@ -150,7 +150,11 @@ def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str
         overrides=[cells(column) for column in columns],
         extraJson={
             "fieldConfig": {"defaults": {"noValue": NO_DATA, "color": {"mode": "thresholds"}}},
-            "options": {"cellHeight": "sm", "footer": {"show": False, "reducer": ["sum"], "countRows": False}},
+            "options": {
+                "sortBy": [{"displayName": sort, "desc": True}] if sort else [],
+                "cellHeight": "sm",
+                "footer": {"show": False, "reducer": ["sum"], "countRows": False},
+            },
         },
     )
 
@@ -177,9 +181,10 @@ def datasource() -> Any:
 
 
 def to(uid: str, **fields: str) -> str:
-    """A link to another dashboard of ours with time range and choices; `fields`: variable = table column."""
+    """A link to another of our dashboards that keeps time, data source and clusters; `fields`: variable = column."""
     picked = "".join(f'&var-{name}=${{__data.fields["{column}"]}}' for name, column in fields.items())
-    return f"/d/{uid}?${{datasource:queryparam}}{picked}&${{__url_time_range}}"
+    # The chosen clusters and not the one of the row: where there is no such label there is no such column either.
+    return f"/d/{uid}?${{datasource:queryparam}}&${{cluster:queryparam}}{picked}&${{__url_time_range}}"
 
 
 def render(board: Board) -> Json:

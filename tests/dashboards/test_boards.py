@@ -174,7 +174,7 @@ def test_every_variable_in_use_is_declared(board):
 @EVERY_BOARD
 def test_panels_read_recorded_series_and_the_health_of_the_exporter_alone(board):
     own = {"up", "ALERTS", "ALERTS_FOR_STATE"}
-    health = re.compile(r"gpugauge_(source|device_up|snapshot|rejected|build)")
+    health = re.compile(r"gpugauge_(source|devices_|device_up|snapshot|rejected|build)")
     for title, expression in expressions(board):
         names = selected(promql_parser.parse(expression.replace("$__rate_interval", "5m")))
         stray = {name for name in names if ":" not in name and name not in own and not health.match(name)}
@@ -225,6 +225,7 @@ def test_table_columns_are_fields_that_the_queries_give(board):
             "namespace",
         }, panel["title"]
         titles = set(panel["transformations"][2]["options"]["renameByName"].values())
+        assert {each["displayName"] for each in panel["options"]["sortBy"]} <= titles, panel["title"]
         assert {override["matcher"]["options"] for override in panel["fieldConfig"]["overrides"]} == titles
 
 

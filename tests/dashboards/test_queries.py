@@ -55,12 +55,14 @@ def board(labels, watts):
     ]
 
 
-def health(node):
+def health(node, observed=3):
     return [
         f'gpugauge_source_up{{source="dcgm",hostname="{node}"}} 1',
         f'gpugauge_source_problem{{source="dcgm",reason="profiling_unavailable",hostname="{node}"}} 1',
         f'gpugauge_source_read_duration_seconds{{source="dcgm",hostname="{node}"}} 0.004',
         f'gpugauge_rejected_values_total{{field="DCGM_FI_DEV_GPU_TEMP",reason="blank",hostname="{node}"}} 3',
+        f'gpugauge_devices_expected{{hostname="{node}"}} 3',
+        f'gpugauge_devices_observed{{hostname="{node}"}} {observed}',
         f'gpugauge_snapshot_timestamp_seconds{{hostname="{node}"}} {NOW}',
         (
             f'gpugauge_build_info{{version="0.1.0",contract="1",dcgm_version="4.2",nvml_version="13",python_version="3.11",'
@@ -104,7 +106,7 @@ PAGE_B = [
     holders(B1, 1),
     holders(B2, 0),
     f"gpugauge_device_up{{{B0}}} 1",
-    *health("b"),
+    *health("b", observed=1),
 ]
 
 
@@ -255,3 +257,7 @@ def test_holders_are_named_with_their_device_and_its_activity(base):
 def test_alerts_that_fire_are_listed_with_the_time_since_when(base):
     since = value(base, "gpu-fleet", "Alerts that fire", alertname="SomethingIsWrong", severity="warning").expected
     assert abs(since / 1000 - time.time()) < 600
+
+
+def test_cards_that_should_be_there_and_are_not_are_counted(base):
+    assert value(base, "gpu-node", "Missing cards") == 2

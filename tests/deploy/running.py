@@ -55,7 +55,7 @@ class Running:
 @contextmanager
 def running(arguments: list[str], environment: dict[str, str], port: int) -> Iterator[Running]:
     """`gpugauge` with these arguments and no other environment than the given one."""
-    needed = {name: os.environ[name] for name in ("PATH", "HOME", "COVERAGE_PROCESS_START") if name in os.environ}
+    needed = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("COVERAGE")}
     command = [sys.executable, "-m", "exporter", *arguments]
     process = subprocess.Popen(command, env={**needed, **environment})
     try:

@@ -46,7 +46,6 @@ def watcher():
         running([*arguments(only, port), f"--api-server={url}"], given(only), port) as started,
     ):
         yield started, only, asked
-        started.stop()
 
 
 def test_the_node_exporter_serves_devices_under_the_nodes_name(node):
@@ -69,12 +68,14 @@ def test_the_node_exporters_probes_answer(node):
         started.until(path)
 
 
-def test_the_node_exporter_stops_in_good_order(node):
-    started, _ = node
+def test_the_node_exporter_stops_in_good_order():
+    only, port = container("DaemonSet", "gpugauge-node"), free_port()
     grace = one("DaemonSet", "gpugauge-node")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
-    began = time.monotonic()
-    assert started.stop() == 0
-    assert time.monotonic() - began < grace
+    with running([*arguments(only, port), "--source=simulated"], given(only), port) as started:
+        started.until("/livez")
+        began = time.monotonic()
+        assert started.stop() == 0
+        assert time.monotonic() - began < grace
 
 
 def test_the_watcher_asks_for_what_it_may_and_may_what_it_asks_for(watcher):
