@@ -254,9 +254,21 @@ def test_oversized_or_malformed_requests_end_their_connection_and_nothing_else(s
 def test_a_body_without_end_is_cut_off_long_before_the_deadline():
     with serving(limits=Limits(request_seconds=60)) as server, connect(server) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999\r\n\r\n")
-        with pytest.raises(OSError, match="Broken pipe|reset"):  # noqa: PT012 the buffers between take some
+        with pytest.raises(OSError, match=r"Broken pipe|reset"):  # noqa: PT012 the buffers between take some
             for _ in range(1000):
                 client.sendall(b"b" * 65536)
+
+
+def test_nonsense_after_the_answer_ends_the_connection_quietly(caplog):
+    with serving() as server, connect(server) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        received = b""
+        while not received.endswith(b"\r\n\r\nOK"):
+            received += client.recv(4096)
+        client.sendall(b"zzz\r\n\r\n")
+        assert ended(client)
+        until(lambda: server.connections == 0)
+        assert caplog.records == []
 
 
 def test_a_client_that_vanishes_in_the_middle_leaves_nothing(caplog):
