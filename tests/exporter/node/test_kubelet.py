@@ -142,7 +142,7 @@ def test_a_kubelet_that_was_away_for_long_is_asked_again_soon(server, kubelet):
     server.start()
     began = time.monotonic()
     assert read_within(kubelet, 20) == ALLOCATED
-    assert time.monotonic() - began < 3.5
+    assert time.monotonic() - began < 5
 
 
 def test_an_answer_that_never_comes_costs_no_more_than_the_deadline(server, socket_path):
@@ -150,7 +150,7 @@ def test_an_answer_that_never_comes_costs_no_more_than_the_deadline(server, sock
     kubelet = Kubelet(socket_path, deadline=0.3)
     began = time.monotonic()
     assert failure(kubelet) == "timeout"
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 4
     server.behaviour = WELL
     assert kubelet.read() == ALLOCATED
     kubelet.close()

@@ -110,7 +110,7 @@ def test_it_hangs_as_told_and_stops_all_the_same(kubelet, socket_path):
     assert refusal(socket_path, timeout=0.2).code() is grpc.StatusCode.DEADLINE_EXCEEDED
     began = time.monotonic()
     kubelet.stop()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_its_answer_is_as_large_as_told(kubelet, socket_path):
