@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from exporter.metric import Family, Kind, Labels, Metric, Value
 from exporter.node.allocation import Allocations
-from exporter.node.attribution import DEFAULT_RULES, Attribution, AttributionRules, Holder, attribute
+from exporter.node.attribution import DEFAULT_RULES, Attribution, AttributionRules, Container, attribute
 from exporter.node.reading import Device
 
 _POD = ("namespace", "pod", "container", "gpu_namespace", "gpu_pod", "gpu_container", "gpu_pod_uid")
@@ -45,20 +45,12 @@ METRICS = (INFO, SLOTS, HOLDERS, UNMATCHED)
 Pairs = tuple[tuple[str, str], ...]
 
 
-def holder_labels(holder: Holder | None) -> Pairs:
-    """The labels of a device series: its exclusive holder, or explicitly empty ones.
-
-    Empty and not absent, so that with `honor_labels: true` the scraped target's own pod does not take the place.
-    """
-    namespace, pod, container = (holder.namespace, holder.pod, holder.container) if holder else ("", "", "")
-    return ("namespace", namespace), ("pod", pod), ("container", container)
-
-
-def pod_labels(holder: Holder) -> Pairs:
+def pod_labels(container: Container) -> Pairs:
     """A pod on a series of our own, in both spellings; the uid only where it is known."""
-    safe = tuple((f"gpu_{name}", value) for name, value in holder_labels(holder))
-    uid = (("gpu_pod_uid", holder.pod_uid),) if holder.pod_uid else ()
-    return (*holder_labels(holder), *safe, *uid)
+    plain = (("namespace", container.namespace), ("pod", container.pod), ("container", container.name))
+    safe = tuple((f"gpu_{name}", value) for name, value in plain)
+    uid = (("gpu_pod_uid", container.pod_uid),) if container.pod_uid else ()
+    return (*plain, *safe, *uid)
 
 
 def allocation_families(attribution: Attribution, hostname: str) -> tuple[Family, ...]:
@@ -114,17 +106,17 @@ def _info(attribution: Attribution) -> Iterator[tuple[Pairs, Value]]:
         device = attribution.inventory[pair.device]
         profile = (("GPU_I_PROFILE", device.profile),) if device.profile else ()
         use = (("resource", pair.resource), ("sharing", pair.sharing))
-        yield (*_device_labels(device), *profile, *pod_labels(pair.holder), *use), 1
+        yield (*_device_labels(device), *profile, *pod_labels(pair.container), *use), 1
 
 
 def _slots(attribution: Attribution) -> Iterator[tuple[Pairs, Value]]:
-    held: dict[tuple[int, Holder], int] = {}
+    held: dict[tuple[int, Container], int] = {}
     for pair in attribution.pairs:
-        held[pair.device, pair.holder] = held.get((pair.device, pair.holder), 0) + pair.slots
-    for (position, holder), slots in held.items():
+        held[pair.device, pair.container] = held.get((pair.device, pair.container), 0) + pair.slots
+    for (position, container), slots in held.items():
         device = attribution.inventory[position]
         if slots:
-            yield (("UUID", device.uuid), *_instance_labels(device), *pod_labels(holder)), slots
+            yield (("UUID", device.uuid), *_instance_labels(device), *pod_labels(container)), slots
 
 
 def _holders(attribution: Attribution) -> Iterator[tuple[Pairs, Value]]:

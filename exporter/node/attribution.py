@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from exporter.node.allocation import Allocations
 from exporter.node.device_id import Share, names_gpu, reference, resource_label
+from exporter.node.device_labels import NOBODY, Holder
 from exporter.node.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
 from exporter.node.reading import Device
 
@@ -18,16 +19,12 @@ Replicas = Literal["time-slicing", "mps"]
 Sharing = Literal["exclusive", "time-slicing", "mps", "fraction", "passthrough", "unknown"]
 
 
-class Holder(NamedTuple):
-    """A container of a pod.
-
-    `container` is empty where several of one pod hold a device together: the pod is certain then, and which of
-    its containers does the work is not.
-    """
+class Container(NamedTuple):
+    """A container of a pod, as the kubelet names it; the uid is empty where it is not known."""
 
     namespace: str
     pod: str
-    container: str
+    name: str
     pod_uid: str = ""
 
 
@@ -38,7 +35,7 @@ class Pair(NamedTuple):
     """
 
     device: int
-    holder: Holder
+    container: Container
     resource: str
     sharing: Sharing
     slots: int
@@ -48,11 +45,13 @@ class Pair(NamedTuple):
 class Use:
     """How one device is used.
 
+    `holder` is the exclusive one. Its container is empty where several of one pod hold the device together: the
+    pod is certain then, and which of its containers does the work is not.
     `pods` is None where the number of holding pods is not known, or where the device consists of smaller ones
     and cannot itself be given out.
     """
 
-    holder: Holder | None = None
+    holder: Holder = NOBODY
     sharing: Sharing | None = None
     pods: int | None = None
 
@@ -66,6 +65,11 @@ class Attribution:
     pairs: tuple[Pair, ...] = ()
     unmatched: tuple[tuple[str, UnmatchedReason, int], ...] = ()
     """(resource as a label value, reason, number of ids)."""
+
+    @property
+    def holders(self) -> tuple[Holder, ...]:
+        """The exclusive holder of each device, or nobody; what the labels of device series want."""
+        return tuple(use.holder for use in self.uses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ def attribute(
 class _Claim(NamedTuple):
     """An allocation whose device was found."""
 
-    holder: Holder
+    container: Container
     resource: str
     share: Share
     slot: str
@@ -127,8 +131,8 @@ def _sort_out(
         if isinstance(found, Unmatched):
             unmatched[resource, allocation.device_id] = found
             continue
-        holder = Holder(allocation.namespace, allocation.pod, allocation.container, allocation.pod_uid)
-        claims.setdefault(found, []).append(_Claim(holder, resource, meant.share, meant.slot))
+        container = Container(allocation.namespace, allocation.pod, allocation.container, allocation.pod_uid)
+        claims.setdefault(found, []).append(_Claim(container, resource, meant.share, meant.slot))
     return claims, unmatched
 
 
@@ -137,7 +141,7 @@ def _use(claims: list[_Claim], rules: AttributionRules, *, in_doubt: bool) -> Us
         # An id that was not understood may mean this very device: then it is not free for certain.
         return Use(pods=None if in_doubt else 0)
     sharing = _sharing(claims, rules)
-    return Use(_sole_holder(claims, sharing), sharing, len(_pods(claims)))
+    return Use(_exclusive_holder(claims, sharing), sharing, len(_pods(claims)))
 
 
 def _use_of_divided(device: Device, claims: list[_Claim], rules: AttributionRules) -> Use:
@@ -147,7 +151,7 @@ def _use_of_divided(device: Device, claims: list[_Claim], rules: AttributionRule
     """
     if device.gi < 0 or not claims:
         return Use()
-    return Use(_sole_holder(claims, _sharing(claims, rules)))
+    return Use(_exclusive_holder(claims, _sharing(claims, rules)))
 
 
 def _sharing(claims: list[_Claim], rules: AttributionRules) -> Sharing:
@@ -164,26 +168,26 @@ def _sharing(claims: list[_Claim], rules: AttributionRules) -> Sharing:
 
 
 def _pods(claims: Iterable[_Claim]) -> set[tuple[str, str, str]]:
-    return {(claim.holder.namespace, claim.holder.pod, claim.holder.pod_uid) for claim in claims}
+    return {(claim.container.namespace, claim.container.pod, claim.container.pod_uid) for claim in claims}
 
 
-def _sole_holder(claims: list[_Claim], sharing: Sharing) -> Holder | None:
+def _exclusive_holder(claims: list[_Claim], sharing: Sharing) -> Holder:
     if sharing not in {"exclusive", "passthrough"}:
-        return None
-    holders = {claim.holder for claim in claims}
-    holder = claims[0].holder
-    return holder if len(holders) == 1 else holder._replace(container="")
+        return NOBODY
+    containers = {claim.container for claim in claims}
+    namespace, pod, name, _ = claims[0].container
+    return Holder(namespace, pod, name if len(containers) == 1 else "")
 
 
 def _pairs(position: int, claims: list[_Claim], rules: AttributionRules) -> Iterator[Pair]:
     sharing = _sharing(claims, rules)
-    slots: dict[tuple[Holder, str], set[str]] = {}
+    slots: dict[tuple[Container, str], set[str]] = {}
     for claim in claims:
-        held = slots.setdefault((claim.holder, claim.resource), set())
+        held = slots.setdefault((claim.container, claim.resource), set())
         if claim.share in {"replica", "fraction"}:
             held.add(claim.slot)
-    for (holder, resource), held in sorted(slots.items()):
-        yield Pair(position, holder, resource, sharing, len(held))
+    for (container, resource), held in sorted(slots.items()):
+        yield Pair(position, container, resource, sharing, len(held))
 
 
 def _counts(unmatched: dict[tuple[str, str], Unmatched]) -> tuple[tuple[str, UnmatchedReason, int], ...]:
