@@ -34,18 +34,18 @@ def draw(picture: Picture, urls: Sequence[tuple[str, str]]) -> RenderableType:
             "" if row.node == previous else row.node,
             row.gpu,
             row.model,
-            row.owners or Text("free", "dim"),
+            row.owners or Text("divided" if row.divided else "free", "dim"),
             _gauge(row.busy) if row.owners else Text(percent(row.busy), "dim"),
             percent(row.tensor),
             percent(row.memory),
         )
         previous = row.node
     alerts = Table(title="Alerts in Alertmanager", expand=True, header_style="bold")
-    for name in ("alert", "of", "what it says"):
-        alerts.add_column(name)
+    for name, width in (("alert", 20), ("of", 22), ("what it says", None)):
+        alerts.add_column(name, width=width)
     for alert in picture.alerts:
         alerts.add_row(Text(alert.name, "bold red"), alert.subject, alert.text)
     if not picture.alerts:
-        alerts.add_row(Text("none yet: rules are evaluated every 30 s", "dim"), "", "")
+        alerts.add_row(Text("none yet", "dim"), "", "")
     where = Text("\n").join(Text(f"{name:<14}") + Text(url, "cyan") for name, url in urls)
     return Group(gpus, alerts, Panel(where, title="Look here; Ctrl-C ends everything"))

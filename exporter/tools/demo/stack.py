@@ -3,33 +3,22 @@
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from exporter.cluster.pipeline import ClusterPipeline
-from exporter.cluster.settings import ClusterConfig
-from exporter.metric import Family
-from exporter.node.allocation import Allocation, Allocations
-from exporter.node.attribution import AttributionRules
-from exporter.node.device_labels import LabelStyle
-from exporter.node.pipeline import NodePipeline, NodeSources
-from exporter.node.program import load_counters
-from exporter.node.reading import ReaderConfig
 from exporter.node.scenario import Scenario, load
-from exporter.node.simulated import SimulatedSource
 from exporter.tools.demo import history, prometheus, world
-from exporter.tools.demo.processes import DemoError, Processes, binary, check_ports, free_port
+from exporter.tools.demo.past import INTERVAL_SECONDS, Past
+from exporter.tools.demo.processes import Processes, binary, check_ports, free_port
 from exporter.tools.demo.prometheus import Api, Targets
 from exporter.tools.simulated_apiserver import SimulatedApiServer
 from exporter.tools.simulated_kubelet import Holder, SimulatedKubelet
 
-INTERVAL_SECONDS = 10
 HISTORY_SECONDS = 3600.0
-READY_SECONDS = 20.0
 
 Say = Callable[[str], None]
 
@@ -59,28 +48,6 @@ class Ports:
         """The addresses to scrape."""
         nodes = {node.name: f"127.0.0.1:{self.node + i}" for i, node in enumerate(world.NODES)}
         return Targets(nodes, f"127.0.0.1:{self.watcher}")
-
-
-@dataclass(frozen=True, slots=True)
-class StaticAllocations:
-    """A kubelet of the past: what a scenario's holders held at a time."""
-
-    scenario: Scenario
-    time: Callable[[], float]
-    name: str = "kubelet"
-
-    def read(self) -> Allocations:
-        """The allocations at the time that is being played."""
-        held = world.holders(self.scenario, self.time())
-        return tuple(
-            sorted(
-                Allocation(space, pod, container, resource, d)
-                for space, pod, container, resource, ids in held
-                for d in ids
-            )
-        )
-
-    def close(self) -> None: ...
 
 
 class Stack:
@@ -178,7 +145,8 @@ class Stack:
             self._binaries["alertmanager"], config, self._folder / "alertmanager", self.ports.alertmanager
         )
         self._processes.start("alertmanager", command)
-        self._start_prometheus(self.ports.prometheus, prometheus.rule_files(), scrape=True)
+        rules = prometheus.hurried(prometheus.rule_files(), self._folder)
+        self._start_prometheus(self.ports.prometheus, rules, scrape=True)
         self._processes.wait_for("alertmanager", f"{self.alertmanager_api.url}/-/ready")
 
     def _start_prometheus(self, port: int, rules: list[Path], *, scrape: bool) -> None:
@@ -197,7 +165,8 @@ class Stack:
     def _write_history(self) -> None:
         end = time.time()
         start = end - HISTORY_SECONDS
-        history.write_block(self._raw(start, end), self._folder, self._data, self._binaries["promtool"])
+        past = Past(self._scenarios, self.ports.targets(), self._api_server, self.now, honor_labels=self._honor)
+        history.write_block(past.lines(start, end), self._folder, self._data, self._binaries["promtool"])
         port = free_port()
         api = Api(f"http://127.0.0.1:{port}")
         for layer in history.layers(history.load_rules(prometheus.rule_files())):
@@ -206,59 +175,6 @@ class Stack:
             self._processes.stop("prometheus")
             history.write_block(lines, self._folder, self._data, self._binaries["promtool"])
 
-    def _raw(self, start: float, end: float) -> Iterator[history.Line]:
-        watcher = self._watcher()
-        try:
-            pipelines = [self._past_node(node.name) for node in world.NODES]
-            steps = int((end - start) / history.RAW_STEP)
-            for step in range(steps + 1):
-                at = end - (steps - step) * history.RAW_STEP
-                for play, target in pipelines:
-                    yield from history.page_lines(play(at), target, at)
-                yield from history.page_lines(_before(watcher.take(at).families, at, self.now), self._watched(), at)
-        finally:
-            watcher.stop()
-
-    def _watched(self) -> history.Target:
-        labels = {"job": "gpugauge-cluster", "instance": self.ports.targets().watcher}
-        return history.Target(labels, self._honor)
-
-    def _watcher(self) -> ClusterPipeline:
-        pipeline = ClusterPipeline(ClusterConfig(api_server=self._api_server))
-        pipeline.start()
-        limit = time.monotonic() + READY_SECONDS
-        while not pipeline.ready():
-            if time.monotonic() > limit:
-                pipeline.stop()
-                raise DemoError("the simulated API server did not answer")
-            time.sleep(0.02)
-        return pipeline
-
-    def _past_node(self, name: str) -> tuple[Callable[[float], Iterable[Family]], history.Target]:
-        """A node exporter's flow that can be asked for any time, and the target it is scraped as."""
-        at = [self.now]
-        path = str(self._scenarios[name])
-        counters = load_counters(None).counters
-        config = ReaderConfig("simulated", tuple(f.wanted() for f in counters.fields), INTERVAL_SECONDS, scenario=path)
-        source = SimulatedSource(config, lambda: at[0])
-        scenario = load(path)
-        epoch = scenario.begins(self.now)
-        kubelet = StaticAllocations(scenario, lambda: at[0] - epoch)
-        pipeline = NodePipeline(NodeSources(source, kubelet), counters, LabelStyle(name), AttributionRules())
-
-        def play(time_: float) -> Iterable[Family]:
-            at[0] = time_
-            return pipeline.take().families
-
-        labels = {"job": "gpugauge-node", "instance": self.ports.targets().nodes[name], "node": name}
-        return play, history.Target(labels, self._honor)
-
 
 def _present(scenario: Scenario, epoch: float) -> Callable[[], Iterable[Holder]]:
     return lambda: world.holders(scenario, time.time() - epoch)
-
-
-def _before(families: Iterable[Family], at: float, now: float) -> Iterable[Family]:
-    """The watcher's families as of a time in the past: nobody waited before the waiting pods were there."""
-    waited = at >= now - world.PENDING_SINCE
-    return [family for family in families if waited or not family.metric.name.startswith("gpugauge_pending")]

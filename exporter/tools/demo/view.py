@@ -17,6 +17,8 @@ class GpuRow:
     gpu: str
     model: str
     owners: str
+    divided: bool
+    """Whether it consists of instances and cannot itself be given to a pod."""
     busy: float | None
     tensor: float | None
     memory: float | None
@@ -68,6 +70,12 @@ def _gpu_name(labels: dict[str, str]) -> str:
     return name
 
 
+def _divided(labels: dict[str, str], infos: Iterable[dict[str, str]]) -> bool:
+    """Whether another device lies inside this one: instances in a board, compute instances in an instance."""
+    outer = {name: labels.get(name, "") for name in DEVICE if labels.get(name)}
+    return any(_key(inner) != _key(labels) and outer.items() <= inner.items() for inner in infos)
+
+
 def look(prometheus: Api, alertmanager: Api) -> Picture:
     """Ask both; raises OSError while one of them does not answer."""
     owners = _owners(prometheus)
@@ -81,6 +89,7 @@ def look(prometheus: Api, alertmanager: Api) -> Picture:
             gpu=_gpu_name(labels),
             model=labels.get("model", ""),
             owners=owners.get(_key(labels), ""),
+            divided=_divided(labels, infos),
             busy=busy.get(_key(labels)),
             tensor=tensor.get(_key(labels)),
             memory=memory.get(_key(labels)),
@@ -110,7 +119,7 @@ def lines(picture: Picture, urls: Sequence[tuple[str, str]]) -> list[str]:
     return [
         *(
             f"gpu {row.node} {row.gpu} busy={percent(row.busy)} tensor={percent(row.tensor)} "
-            f"memory={percent(row.memory)} owner={row.owners or 'free'}"
+            f"memory={percent(row.memory)} owner={row.owners or ('divided' if row.divided else 'free')}"
             for row in picture.gpus
         ),
         *(f"alert {row.name} {row.subject}: {row.text}" for row in picture.alerts),
