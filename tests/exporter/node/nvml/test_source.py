@@ -71,6 +71,41 @@ def test_every_field_of_the_default_file_but_the_vgpu_licence_has_a_value_on_a_h
     assert set(first) == set(ids)
 
 
+GIVEN_BY_THE_BOARD = {1, 2, 4, 5, 50, 52, 53, 54, 55, 57, 63, 67, 69, 85, 94, 254}
+ONE_COUNTER = {1420: 240, 1421: 242}
+"""Two fields that NVML gives as one."""
+
+
+def distinct(flag):
+    """A value for each field that no other field has; of the flags, only this one is set."""
+    values = {}
+    for number, field in fields().items():
+        if number in UNKNOWN_TO_NVML | GIVEN_BY_THE_BOARD or field.kind == "string":
+            continue
+        if field.high == 1:
+            values[number] = int(number == flag)
+        elif field.unit == "ratio":
+            values[number] = (number - 1000) / 100
+        else:
+            values[number] = len(values) % 30 if field.high else 10_000 + 10 * number
+    values |= {number: values[same] for number, same in ONE_COUNTER.items()}
+    return {str(number): value for number, value in values.items()}
+
+
+@pytest.mark.parametrize("flag", [number for number, field in fields().items() if field.high == 1 and number != 254])
+def test_no_field_has_the_value_of_another(play, open_source, clock, flag):
+    document = load("whole").document
+    board = msgspec.structs.replace(document.devices[0], use=(), fields=distinct(flag))
+    player = play(Scenario("distinct", msgspec.structs.replace(document, devices=(board,), events=())))
+    source = open_source()
+    source.read()
+    clock.now += 1
+    ours, wanted = cells(source.read()), cells(simulated(player.tick(0), config(), 0.0))
+    for key, value in wanted.items():
+        if key[3] not in UNKNOWN_TO_NVML | GIVEN_BY_THE_BOARD | {230, 449, 843, 897}:
+            assert near(ours[key], value), (key, ours[key], value)
+
+
 def first_uuid(player):
     return player.scenario.document.devices[0].uuid
 
@@ -264,6 +299,8 @@ def test_a_driver_replaced_while_reading_ends_the_pass_and_says_so(play, open_so
     assert error.value.reason == "driver_mismatch"
     player.scenario = with_events("whole")
     player.tick(2)
+    with pytest.raises(SourceError, match="replaced"):  # closed, and not opened again at once
+        source.read()
     clock.now += 1
     assert None not in column(source.read(), 150)
 
