@@ -37,6 +37,8 @@ DRAM_ACTIVE = 1005
 XID = 230
 FB_TOTAL, FB_FREE, FB_USED, FB_RESERVED, FB_USED_RATIO = 250, 251, 252, 253, 254
 GPU_LOST = -18
+IDENTITY = frozenset({1, 2, 5, NAME, 52, SERIAL, UUID, 55, BUS_ID, 63, 67, 69, VBIOS})
+"""Fields that say what a device is: they survive its loss, and an event has to name them to spoil them."""
 
 CellMap = Mapping[int, ScriptCell]
 
@@ -204,13 +206,11 @@ class _Moment:
                 cells[XID] = ScriptCell(xid.xid, xid.at)
         for event in self.document.events:
             if isinstance(event, Cells) and _on(event, self.t) and address in (event.devices or (address,)):
-                for number in {f.id for f in map(field_of, event.fields) if f} or set(cells):
+                for number in {f.id for f in map(field_of, event.fields) if f} or cells.keys() - IDENTITY:
                     cells[number] = _spoilt(event, cells.get(number), self.t)
-        match seen:
-            case "status":
-                return {number: ScriptCell(None, self.t, status=GPU_LOST) for number in cells}
-            case "blank":
-                return {number: ScriptCell(None, self.t, "blank") for number in cells}
+        if seen:
+            gone = ScriptCell(None, self.t, status=GPU_LOST) if seen == "status" else ScriptCell(None, self.t, "blank")
+            return {number: cell if number in IDENTITY else gone for number, cell in cells.items()}
         return cells
 
 

@@ -6,19 +6,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from exporter.node.dcgm.values import age_limit
 from exporter.node.plan import Request, plan
 from exporter.node.reading import Block, Cell, Device, ReaderConfig, Readings, Rejection, RejectReason, WantedField
 from exporter.node.scenario import load
 from exporter.node.scenario_model import Call
 from exporter.node.scenario_script import ScriptCell
-from exporter.node.scenario_state import GPU_LOST, BoardState, CellMap, InstanceState, State
+from exporter.node.scenario_state import BoardState, CellMap, InstanceState, State
 from exporter.source import SourceError
 
 READ_CALLS = frozenset({"*", "read", "dcgmEntitiesGetLatestValues"})
 """Functions whose faults in a scenario hit a read of this source."""
-STALE_INTERVALS = 3
-STALE_SECONDS = 5.0
-"""A value is stale when it is older than both."""
 REASONS: dict[int, RejectReason] = {
     -6: "not_supported",
     -13: "not_supported",
@@ -76,17 +74,19 @@ def readings(state: State, config: ReaderConfig, now: float) -> Readings:
     entities = [entity for board in state.boards for entity in _entities(board, state)]
     inventory = tuple(device for device, _ in entities)
     wanted = {field.id: field for field in reversed(config.fields)}
-    oldest = state.t - max(STALE_INTERVALS * config.interval, STALE_SECONDS)
+    down = {board.spec.uuid for board in state.boards if board.lost}
     counts: Counts = Counter()
-    blocks = tuple(
-        _block(request, [entities[i][1] for i in request.devices], wanted, oldest, counts)
-        for request in plan(inventory, config.fields)
-    )
+    oldest = {number: state.t - age_limit(field, config.interval) for number, field in wanted.items()}
+    blocks = []
+    for request in plan(inventory, config.fields):
+        if asked := tuple(index for index in request.devices if inventory[index].uuid not in down):
+            columns = _columns(request, [entities[index][1] for index in asked], wanted, oldest, counts)
+            blocks.append(Block(asked, request.fields, columns))
     return Readings(
         source="simulated",
         taken_at=now,
         inventory=inventory,
-        blocks=blocks,
+        blocks=tuple(blocks),
         rejections=tuple(Rejection(field, reason, n) for (field, reason), n in sorted(counts.items())),
         down=tuple(board.spec.uuid for board in state.boards if board.lost),
         versions={
@@ -139,36 +139,35 @@ def _device(
     )
 
 
-def _block(
+def _columns(
     request: Request,
     cells: Sequence[CellMap],
     wanted: dict[int, WantedField],
-    oldest: float,
+    oldest: dict[int, float],
     counts: Counts,
-) -> Block:
+) -> tuple[tuple[Cell, ...], ...]:
     columns = []
     for number in request.fields:
-        judged = [judge(wanted[number], entity.get(number), oldest) for entity in cells]
+        judged = [judge(wanted[number], entity.get(number), oldest[number]) for entity in cells]
         counts.update((number, reason) for _, reason in judged if reason)
         columns.append(tuple(value for value, _ in judged))
-    return Block(request.devices, request.fields, tuple(columns))
+    return tuple(columns)
 
 
 def judge(field: WantedField, cell: ScriptCell | None, oldest: float) -> tuple[Cell, RejectReason | None]:
-    """The value to show, or None and why; without a reason where there is nothing to count (no event, lost board).
+    """The value to show, or None and why; without a reason where nothing is wrong: no event, or an old one.
 
-    `oldest` is the scenario time before which a sample is stale; events do not go stale.
+    `oldest` is the scenario time before which a sample no longer tells how things are now.
     """
     event = field.watch == "event"
     if cell is None:
         return None, None if event else "not_supported"
     if cell.status:
-        return None, None if cell.status == GPU_LOST else REASONS.get(cell.status, "blank")
+        return None, REASONS.get(cell.status, "blank")
     if cell.sentinel or cell.value is None:
-        return None, cell.sentinel or "blank"
-    if cell.stamp < oldest and not event:
-        return None, "stale"
+        return None, None if event and cell.sentinel == "blank" else cell.sentinel or "blank"
+    if cell.stamp < oldest:
+        return None, None if event else "stale"
     if field.high is not None and not isinstance(cell.value, str) and cell.value > field.high:
         return None, "out_of_range"
     return cell.value, None
-
