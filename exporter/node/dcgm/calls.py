@@ -84,7 +84,6 @@ class Call:
     def __init__(
         self, target: Target, wanted: Mapping[int, WantedField], buffer: RecordBuffer, interval: float
     ) -> None:
-        self.watch = target.watch
         self._devices, self._owners, self._fields = target.devices, target.owners, target.fields
         self._pairs = layout.pairs(target.entities)
         self._buffer = buffer

@@ -29,8 +29,8 @@ _INSTANCE_FIELDS = (
     WantedField(layout.FIELD_NAME, "string", "instance", "basic"),
     WantedField(layout.FIELD_UUID, "string", "instance", "basic"),
 )
-_LIVE_INTERVAL = 30.0
-"""Seconds; a live value bears the time of the call, so that any interval would do."""
+_LIVE_INTERVAL = 1e9
+"""Seconds: a live value is never old, whatever the clock of the engine's node says."""
 
 
 class Row(NamedTuple):
@@ -67,6 +67,8 @@ class Inventory:
     parts: Mapping[int, tuple[Entity, ...]]
     down: tuple[str, ...]
     problems: tuple[tuple[str, str], ...]
+    complete: bool = True
+    """Whether every board could be told apart."""
 
     @property
     def readable(self) -> tuple[int, ...]:
@@ -169,12 +171,14 @@ class _Listing:
         self._entities: list[Entity | None] = []
         self._parts: dict[int, tuple[Entity, ...]] = {}
         self._down: list[str] = []
+        self._complete = True
         self.problems: list[tuple[str, str]] = []
 
     def add_board(self, gpu: int, architecture: str, *, readable: bool) -> None:
         entity = (layout.ENTITY_GPU, gpu)
         board = self._board(entity, architecture)
         if board is None:
+            self._complete = False
             sentence = f"the engine lists a board (its id {gpu}) without a uuid"
             self.problems.append(("device_unidentified", sentence))
             return
@@ -201,7 +205,12 @@ class _Listing:
 
     def inventory(self) -> Inventory:
         return Inventory(
-            tuple(self._devices), tuple(self._entities), self._parts, tuple(self._down), tuple(self.problems)
+            tuple(self._devices),
+            tuple(self._entities),
+            self._parts,
+            tuple(self._down),
+            tuple(self.problems),
+            self._complete,
         )
 
     def _add(self, device: Device, entity: Entity | None) -> None:

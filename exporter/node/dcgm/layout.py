@@ -83,6 +83,7 @@ ARCHITECTURES = {
 # Status codes (dcgmReturn_t).
 OK = 0
 BAD_PARAMETER = -1
+GENERIC_ERROR = -3
 NOT_SUPPORTED = -6
 UNKNOWN_FIELD = -13
 NO_DATA = -14

@@ -84,7 +84,8 @@ class Library:
         self._functions = _bind(path)
         self.call("dcgmInit")
         self.version = self._own_version(path)
-        self.major = int(self.version.partition(".")[0])
+        # The smaller of what it says and what its file is called: limits are the one thing that differs.
+        self.major = min(int(self.version.partition(".")[0]), _major_of(path) or max(layout.SUPPORTED_MAJORS))
 
     def status(self, function: str, *arguments: object) -> int:
         """The bare dcgmReturn_t of one call; a function this library lacks answers -20 as the library would."""
@@ -147,10 +148,15 @@ def _candidates() -> Iterator[str]:
 
 
 def _refuse_other_major(path: str) -> None:
-    found = re.search(r"\.so\.([0-9]+)", os.path.realpath(path))
-    if found and int(found.group(1)) not in layout.SUPPORTED_MAJORS:
-        sentence = f"{path} is libdcgm.so.{found.group(1)}; .so.4 and .so.3 are supported"
-        raise SourceError("library_unsupported", sentence)
+    major = _major_of(path)
+    if major and major not in layout.SUPPORTED_MAJORS:
+        raise SourceError("library_unsupported", f"{path} is libdcgm.so.{major}; .so.4 and .so.3 are supported")
+
+
+def _major_of(path: str) -> int:
+    """4 for libdcgm.so.4 and what links to it; 0 when the name does not tell."""
+    found = re.search(r"\.so\.([0-9]+)", os.path.realpath(path)) or re.search(r"\.so\.([0-9]+)", path)
+    return int(found.group(1)) if found else 0
 
 
 def _bind(path: str) -> dict[str, Callable[..., int]]:

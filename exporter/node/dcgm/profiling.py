@@ -1,7 +1,7 @@
 """Watching profiling fields, which may be refused for reasons of their own: only they are then missing.
 
-Before Hopper one user at a time may have the hardware counters, and not every set of fields fits into one pass;
-`docs/adr` and the engine's status codes are the source of what is final and what may pass.
+Before Hopper one user at a time may have the hardware counters, and not every set of fields fits into one pass. What
+is final and what may pass follows from the status codes and from how the engine remembers a module's failure.
 """
 
 import time

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.values import age_limit, judge, status_reason
@@ -44,6 +44,7 @@ class _Column(NamedTuple):
     statuses: Sequence[int]
     stamps: Sequence[int]
     integers: Sequence[int]
+    doubles: Sequence[float]
 
 
 Number = TypeVar("Number", int, float)
@@ -85,7 +86,8 @@ class RecordReader:
         Raises SourceError `layout_mismatch` when the records are not what was asked for.
         """
         order = self._order()
-        raw = (self._types.tolist(), self._statuses.tolist(), self._stamps.tolist(), self._integers.tolist())
+        views = (self._types, self._statuses, self._stamps, self._integers, self._doubles)
+        raw: tuple[list[Any], ...] = tuple(view.tolist() for view in views)
         decoded = Decoded()
         width = len(self._fields)
         for place, wanted in enumerate(self._fields):
@@ -124,7 +126,7 @@ class RecordReader:
             good = max(column.integers) < layout.INT64_BLANK
             values: Sequence[float] = column.integers
         elif first == layout.TYPE_DOUBLE:
-            values = [self._doubles[record] for record in column.records]
+            values = column.doubles
             good = all(map(math.isfinite, values)) and max(values) < layout.DOUBLE_BLANK
         else:
             return None
@@ -136,8 +138,9 @@ class RecordReader:
     ) -> tuple[Cell, ...]:
         """The column value by value."""
         cells: list[Cell] = []
-        for record, kind, status, stamp, integer in zip(*column, strict=True):
-            cell, reason = self._cell(wanted, record, kind, status, integer)
+        for record, kind, status, stamp, integer, double in zip(*column, strict=True):
+            number = double if kind == layout.TYPE_DOUBLE else integer
+            cell, reason = self._cell(wanted, record, kind, status, number)
             if cell is not None and not fresh[0] <= stamp <= fresh[1]:
                 # An event that has grown old is no failure of its field.
                 cell, reason = None, None if wanted.watch == "event" else "stale"
@@ -148,14 +151,12 @@ class RecordReader:
         return tuple(cells)
 
     def _cell(
-        self, wanted: WantedField, record: int, kind: int, status: int, integer: int
+        self, wanted: WantedField, record: int, kind: int, status: int, number: float
     ) -> tuple[Cell, RejectReason | None]:
         if status != layout.OK:
             return None, status_reason(status)
-        if kind in (layout.TYPE_INT64, layout.TYPE_TIMESTAMP):
-            return judge(integer, wanted)
-        if kind == layout.TYPE_DOUBLE:
-            return judge(self._doubles[record], wanted)
+        if kind in (layout.TYPE_INT64, layout.TYPE_TIMESTAMP, layout.TYPE_DOUBLE):
+            return judge(number, wanted)
         if kind == layout.TYPE_STRING:
             return judge(self._text(record), wanted)
         return None, "not_supported"

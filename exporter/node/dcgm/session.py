@@ -2,13 +2,14 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.calls import Call, Target, calls_of, targets_of
 from exporter.node.dcgm.connection import Connection
 from exporter.node.dcgm.inventory import Inventory, LiveValues, Shape, shape, take_inventory
+from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.profiling import Refusal, Retry, watch_profiling
 from exporter.node.dcgm.values import status_reason
 from exporter.node.dcgm.watch import Watches
@@ -64,12 +65,12 @@ class Session:
         self._follow(shape(self._connection))
         counts: Counts = Counter(self._layout.missing)
         blocks = [*self._layout.fixed]
-        suspect = False
+        suspect = not self._layout.inventory.complete
         for call in self._layout.calls:
             block, decoded = call.read(self._connection, self._clocks.wall)
             blocks.append(block)
             counts.update(decoded.rejected)
-            suspect = suspect or (decoded.suspect and call.watch == "basic")
+            suspect = suspect or decoded.suspect
         self._suspect = suspect
         if not suspect:
             self._pause = FIRST_PAUSE
@@ -101,8 +102,7 @@ class Session:
             self._watch_refused()
 
     def _discover(self, seen: Shape) -> None:
-        values = self._live([(layout.ENTITY_NONE, 0)], self._system_fields())
-        node = {field: cell for (_, _, field), cell in values.items()}
+        node = self._of_node(self._system_fields())
         driver = str(node.get(layout.FIELD_DRIVER_VERSION) or "")
         inventory = take_inventory(self._connection, seen, self._known, driver, self._live)
         self._known.update({device.uuid: device for device in inventory.devices if device.gi < 0})
@@ -111,7 +111,7 @@ class Session:
             "nvml": str(node.get(layout.FIELD_NVML_VERSION) or ""),
             "driver": driver,
         }
-        self._layout = _Layout(inventory, (), tuple(_fixed(inventory, node, self._wanted)), Counter())
+        self._layout = _Layout(inventory, (), _fixed(inventory, node, self._wanted), Counter())
         self._watch()
 
     def _watch(self) -> None:
@@ -153,6 +153,18 @@ class Session:
         fields = self._watches.watch_accepted(target.entities, target.fields, target.watch)
         return [target.only(target.entities, fields)] if fields else [], []
 
+    def _of_node(self, fields: Sequence[WantedField]) -> dict[int, Cell]:
+        """The node's own values; a field that the engine does not know fails the whole read, so halves are tried."""
+        try:
+            return {field: cell for (_, _, field), cell in self._live([(layout.ENTITY_NONE, 0)], fields).items()}
+        except StatusError as error:
+            if error.status not in (layout.GENERIC_ERROR, layout.BAD_PARAMETER, layout.UNKNOWN_FIELD):
+                raise
+            if len(fields) == 1:
+                return {fields[0].id: None}
+        middle = len(fields) // 2
+        return self._of_node(fields[:middle]) | self._of_node(fields[middle:])
+
     def _system_fields(self) -> list[WantedField]:
         wanted = {field.id: field for field in self._wanted.values() if field.scope == "system"}
         for number in (layout.FIELD_DRIVER_VERSION, layout.FIELD_NVML_VERSION):
@@ -161,6 +173,10 @@ class Session:
 
     def _missing(self) -> Counts:
         counts: Counts = Counter()
+        for block in self._layout.fixed:
+            for field, column in zip(block.fields, block.columns, strict=True):
+                if self._wanted[field].watch != "event" and None in column:
+                    counts[field, "not_supported"] += len(column)
         for target in self._targets:
             for field in target.fields:
                 error = self._watches.refused.get((target.entities[0][0], field))
@@ -193,9 +209,10 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
 
 
-def _fixed(inventory: Inventory, node: Mapping[int, Cell], wanted: Mapping[int, WantedField]) -> Iterator[Block]:
+def _fixed(inventory: Inventory, node: Mapping[int, Cell], wanted: Mapping[int, WantedField]) -> tuple[Block, ...]:
     """The node's own values on every board that can be asked."""
     boards = tuple(index for index in inventory.readable if inventory.devices[index].gi < 0)
     fields = tuple(field.id for field in wanted.values() if field.scope == "system")
-    if boards and fields:
-        yield Block(boards, fields, tuple((node.get(field),) * len(boards) for field in fields))
+    if not boards or not fields:
+        return ()
+    return (Block(boards, fields, tuple((node.get(field),) * len(boards) for field in fields)),)

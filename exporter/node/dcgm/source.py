@@ -1,5 +1,7 @@
 """The `dcgm` source: a host engine or an embedded one, opened when first read and again after every loss."""
 
+from collections.abc import Callable
+
 from exporter.node.dcgm.connection import Connection
 from exporter.node.dcgm.library import Library, open_library
 from exporter.node.dcgm.session import Clocks, Session
@@ -21,8 +23,13 @@ class DcgmSource:
 
     name = "dcgm"
 
-    def __init__(self, config: ReaderConfig, clocks: Clocks | None = None) -> None:
-        self._config, self._clocks = config, clocks or Clocks()
+    def __init__(
+        self,
+        config: ReaderConfig,
+        clocks: Clocks | None = None,
+        load: Callable[[str | None], Library] = open_library,
+    ) -> None:
+        self._config, self._clocks, self._load = config, clocks or Clocks(), load
         self._library: Library | None = None
         self._session: Session | None = None
         self._known: dict[str, Device] = {}
@@ -63,7 +70,7 @@ class DcgmSource:
 
     def _open(self) -> Session:
         if self._library is None:
-            self._library = open_library(self._config.library)
+            self._library = self._load(self._config.library)
         connection = Connection(self._library, self._config.remote)
         return Session(connection, self._config, self._known, self._clocks)
 

@@ -1,0 +1,169 @@
+"""Decoding on records made by hand: what the library is not expected to give, and must not be believed."""
+
+import math
+import struct
+import time
+
+import pytest
+
+from exporter.node.dcgm import layout
+from exporter.node.dcgm.records import RecordBuffer, RecordReader
+from exporter.node.dcgm.values import age_limit, judge, number_reason
+from exporter.node.reading import WantedField
+from exporter.source import SourceError
+
+NOW = 1_800_000_000_000_000
+HEAD = struct.Struct("<IIIHHiIq")
+INT = WantedField(150, "int", "board", "basic")
+FLOAT = WantedField(155, "float", "board", "basic")
+TEXT = WantedField(53, "string", "board", "basic")
+ENTITIES = ((1, 0), (1, 3))
+
+
+def record(field, value, kind=1, entity=0, *, status=0, stamp=NOW, type_=None, version=layout.VALUE_VERSION):
+    raw = {int: "<q", float: "<d"}.get(type(value))
+    body = struct.pack(raw, value) if raw else value.encode() + b"\0"
+    type_ = type_ or {int: "i", float: "d", str: "s"}[type(value)]
+    return (HEAD.pack(version, kind, entity, field, ord(type_), status, 0, stamp) + body).ljust(4128, b"\xaa")
+
+
+def decode(records, fields=(INT, FLOAT), entities=ENTITIES, interval=1.0):
+    buffer = RecordBuffer(len(records))
+    reader = RecordReader(buffer, entities, fields, interval)
+    buffer.memory[:] = b"".join(records)
+    return reader.decode(NOW)
+
+
+def good(order=(0, 1, 2, 3)):
+    records = [record(150, 40), record(155, 70.5), record(150, 41, entity=3), record(155, 71.5, entity=3)]
+    return [records[place] for place in order]
+
+
+def test_records_become_columns():
+    decoded = decode(good())
+    assert decoded.columns == [(40, 41), (70.5, 71.5)]
+    assert not decoded.rejected
+    assert not decoded.suspect
+
+
+def test_records_in_another_order_are_put_where_they_belong():
+    assert decode(good((2, 0, 3, 1))).columns == [(40, 41), (70.5, 71.5)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        record(150, 40, version=4120 | 1 << 24),
+        record(150, 40, kind=4),
+        record(150, 40, entity=1),
+        record(151, 40),
+        bytes(4128),
+    ],
+)
+def test_a_record_that_was_not_asked_for_is_never_decoded(wrong):
+    with pytest.raises(SourceError) as caught:
+        decode([wrong, *good()[1:]])
+    assert caught.value.reason == "layout_mismatch"
+
+
+def one(field, value, **more):
+    decoded = decode([record(field.id, value, **more)], (field,), ((1, 0),))
+    return decoded.columns[0][0], dict(decoded.rejected)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (math.nan, "blank"),
+        (math.inf, "blank"),
+        (2.0**47, "blank"),
+        (2.0**47 + 2, "not_supported"),
+        (0x7FFFFFFFFFFFFFF0, "blank"),
+        (0x7FFFFFFFFFFFFFF3, "no_permission"),
+        (0x7FFFFFFFFFFFFFFF, "blank"),
+        ("<<<NULL>>>", "blank"),
+        ("<<<SOMETHING NEW>>>", "blank"),
+        ("70 W", "blank"),
+    ],
+)
+def test_what_is_no_number_is_not_shown_whatever_type_the_record_has(value, reason):
+    assert one(FLOAT, value) == (None, {(155, reason): 1})
+
+
+@pytest.mark.parametrize("value", [2**47, 2**47 + 1, 0x7FFFFFF0, 0x7FFFFFFFFFFFFFEF, -1, 0])
+def test_the_marks_of_other_types_do_not_hold_for_64_bit_integers(value):
+    assert one(INT, value) == (value, {})
+
+
+def test_text_ends_at_its_mark_and_bytes_that_are_no_text_do_no_harm():
+    assert one(TEXT, "1650\0rest")[0] == "1650"
+    assert one(TEXT, "") == (None, {(53, "blank"): 1})
+    broken = bytearray(record(53, "ab"))
+    broken[32] = 0xFF
+    decoded = decode([bytes(broken)], (TEXT,), ((1, 0),))
+    assert decoded.columns[0][0] == "\ufffdb"
+
+
+def test_a_blob_is_not_supported():
+    assert one(INT, 5, type_="b") == (None, {(150, "not_supported"): 1})
+
+
+def test_a_time_stamp_from_far_ahead_is_as_wrong_as_an_old_one():
+    assert one(INT, 5, stamp=NOW + 4_000_000)[0] == 5
+    assert one(INT, 5, stamp=NOW + 6_000_000) == (None, {(150, "stale"): 1})
+    assert one(INT, 5, stamp=NOW - 6_000_000) == (None, {(150, "stale"): 1})
+
+
+def test_one_bad_value_costs_only_itself():
+    records = good()
+    records[2] = record(150, 0x7FFFFFFFFFFFFFF2, entity=3)
+    decoded = decode(records)
+    assert decoded.columns == [(40, None), (70.5, 71.5)]
+    assert decoded.rejected == {(150, "not_supported"): 1}
+
+
+@pytest.mark.parametrize("status", [-15, -16])
+def test_an_unwatched_or_stale_value_makes_the_watches_suspect(status):
+    records = good()
+    records[0] = record(150, 40, status=status)
+    assert decode(records).suspect
+
+
+def test_a_lost_board_is_no_news_about_its_fields():
+    records = good()
+    records[0] = record(150, 40, status=-18)
+    decoded = decode(records)
+    assert decoded.columns[0] == (None, 41)
+    assert not decoded.rejected
+
+
+def test_age_limits_follow_the_interval_and_the_kind_of_field():
+    assert age_limit(INT, 1.0) == 5.0
+    assert age_limit(INT, 30.0) == 90.0
+    assert age_limit(WantedField(311, "int", "board", "basic"), 1.0) == 120.0
+    assert age_limit(WantedField(230, "int", "board", "event"), 1.0) == 300.0
+
+
+def test_a_value_over_its_range_is_out_of_range_and_one_at_it_is_not():
+    field = WantedField(203, "int", "board", "basic", 100)
+    assert judge(101, field) == (None, "out_of_range")
+    assert judge(100, field) == (100, None)
+    assert number_reason(5, layout.INT64_BLANK) is None
+
+
+@pytest.mark.parametrize(("devices", "budget"), [(8, 0.002), (56, 0.010)])
+def test_decoding_is_cheap(devices, budget):
+    fields = [WantedField(number, "int", "board", "basic") for number in range(40)]
+    entities = [(1, number) for number in range(devices)]
+    buffer = RecordBuffer(devices * 40)
+    reader = RecordReader(buffer, entities, fields, 1.0)
+    buffer.memory[:] = b"".join(record(f, f * 3, entity=e) for e in range(devices) for f in range(40))
+    best = min(timed(reader) for _ in range(20))
+    print(f"{devices} x 40 cells decoded in {best * 1000:.3f} ms")
+    assert best < budget
+
+
+def timed(reader):
+    began = time.perf_counter()
+    reader.decode(NOW)
+    return time.perf_counter() - began
