@@ -63,7 +63,7 @@ class BoardReader:
     def read(self, place: Place, fields: tuple[int, ...]) -> dict[int, Answer]:
         """Every one of these fields. Raises BoardLostError, or SourceError when the library as a whole fails."""
         device = place.device
-        way = self._routes.setdefault((fields, device.gi >= 0, device.ci >= 0), route(fields, device))
+        way = self._route(fields, device)
         answers: dict[int, Answer] = dict.fromkeys(fields, Rejected("not_supported"))
         answers |= _identity(device)
         for call in way.calls:
@@ -73,6 +73,12 @@ class BoardReader:
         if way.gpm:
             answers |= self._gpm.read(key_of(device), place.board, way.gpm)
         return {field: answers[field] for field in fields}
+
+    def _route(self, fields: tuple[int, ...], device: Device) -> Route:
+        key = (fields, device.gi >= 0, device.ci >= 0)
+        if key not in self._routes:
+            self._routes[key] = route(fields, device)
+        return self._routes[key]
 
     def _field_values(self, uuid: str, handle: Any, way: Route) -> dict[int, Answer]:
         requests = [(readers.FIELD_VALUES[field], 0) for field in way.field_values]

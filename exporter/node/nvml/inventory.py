@@ -86,7 +86,7 @@ class Inventory:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
             uuid = pynvml.nvmlDeviceGetUUID(handle)
             board = self._facts_of(uuid, index, handle, driver_version)
-            places = _places(board, handle)
+            places = _places(board, handle, found.problems)
         except pynvml.NVMLError as error:
             self._unreadable(index, error.value, found)
         except BoardLostError:
@@ -149,12 +149,12 @@ def _optional(function: Callable[[Any], Any], handle: Any, otherwise: Any) -> An
         return otherwise
 
 
-def _places(board: Device, handle: Any) -> list[Place]:
+def _places(board: Device, handle: Any, problems: list[tuple[str, str]]) -> list[Place]:
     mode = _optional(pynvml.nvmlDeviceGetMigMode, handle, None)
     enabled = None if mode is None else mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE
     board = msgspec.structs.replace(board, mig_enabled=enabled)
     parts: dict[int, list[_MigDevice]] = {}
-    for part in _mig_devices(handle) if enabled else ():
+    for part in _mig_devices(board, handle, problems) if enabled else ():
         parts.setdefault(part.gi, []).append(part)
     places = [Place(board, handle, handle)]
     for gi in sorted(parts):
@@ -174,20 +174,26 @@ def _instance(board: Device, handle: Any, parts: list[_MigDevice]) -> Iterator[P
         yield Place(own, part.handle, handle)
 
 
-def _mig_devices(board: Any) -> Iterator[_MigDevice]:
-    for index in range(_optional(pynvml.nvmlDeviceGetMaxMigDeviceCount, board, 0)):
+def _mig_devices(board: Device, handle: Any, problems: list[tuple[str, str]]) -> Iterator[_MigDevice]:
+    codes: set[int] = set()
+    for index in range(_optional(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle, 0)):
         try:
-            handle = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(board, index)
-            yield _MigDevice(
-                gi=pynvml.nvmlDeviceGetGpuInstanceId(handle),
-                ci=pynvml.nvmlDeviceGetComputeInstanceId(handle),
-                uuid=pynvml.nvmlDeviceGetUUID(handle),
-                handle=handle,
-            )
+            yield _mig_device(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index))
         except pynvml.NVMLError as error:
-            # A hole in the numbering, or an instance that went away between two of these calls.
-            if error.value not in (NOT_FOUND, INVALID_ARGUMENT):
-                raise
+            codes.add(error.value)
+    # What is left is neither a hole in the numbering nor an instance that went away between two calls.
+    for code in sorted(codes - {NOT_FOUND, INVALID_ARGUMENT}):
+        refusal(code)  # raises when the board is lost
+        problems.append(("mig_unreadable", f"MIG devices of {board.uuid} cannot be read: return code {code}"))
+
+
+def _mig_device(handle: Any) -> _MigDevice:
+    return _MigDevice(
+        gi=pynvml.nvmlDeviceGetGpuInstanceId(handle),
+        ci=pynvml.nvmlDeviceGetComputeInstanceId(handle),
+        uuid=pynvml.nvmlDeviceGetUUID(handle),
+        handle=handle,
+    )
 
 
 def _profile(handle: Any) -> str:

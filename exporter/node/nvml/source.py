@@ -8,16 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-import pynvml
-
 from exporter.node.nvml import gpm
 from exporter.node.nvml.board import BoardReader, system_answers
 from exporter.node.nvml.events import XidEvents
 from exporter.node.nvml.inventory import Found, Inventory, Place
 from exporter.node.nvml.session import Session
-from exporter.node.nvml.values import Answer, BoardLostError, Rejected, failure, judged
+from exporter.node.nvml.values import Answer, BoardLostError, Rejected, judged
 from exporter.node.plan import Request, plan
-from exporter.node.reading import Block, Cell, ReaderConfig, Readings, Rejection, RejectReason
+from exporter.node.reading import Block, Cell, Device, ReaderConfig, Readings, Rejection, RejectReason
 from exporter.source import SourceError
 
 REOPEN = 60.0
@@ -53,6 +51,7 @@ class NvmlSource:
         self._events = XidEvents()
         self._reader = BoardReader(clock)
         self._reopen_at: float | None = None
+        self._planned: tuple[tuple[Device, ...], tuple[Request, ...]] = ((), ())
 
     def read(self) -> Readings:
         """One pass over all boards.
@@ -66,9 +65,6 @@ class NvmlSource:
         except SourceError as error:
             self._let_go()
             raise self._session.failed(error) from None
-        except pynvml.NVMLError as error:
-            self._let_go()
-            raise self._session.failed(failure(error.value)) from error
 
     def close(self) -> None:
         self._let_go()
@@ -82,11 +78,16 @@ class NvmlSource:
         taken_at = self._wall()
         self._look_for_lost()
         found = self._inventory.look(self._session.versions.get("driver", ""))
-        requests = plan([place.device for place in found.places], self._config.fields)
+        requests = self._plan(tuple(place.device for place in found.places))
         self._listen(found)
         answers = self._answers(found, requests)
         self._reopen_at = (self._reopen_at or self._clock() + REOPEN) if found.down else None
         return self._readings(taken_at, found, requests, answers)
+
+    def _plan(self, inventory: tuple[Device, ...]) -> tuple[Request, ...]:
+        if inventory != self._planned[0]:
+            self._planned = inventory, plan(inventory, self._config.fields)
+        return self._planned[1]
 
     def _look_for_lost(self) -> None:
         if self._reopen_at is not None and self._clock() >= self._reopen_at:

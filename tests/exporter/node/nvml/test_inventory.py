@@ -90,3 +90,22 @@ def test_a_board_that_may_not_be_opened_is_a_problem_and_not_the_end(play, open_
 def test_a_board_may_do_without_a_fact(play, open_source, function):
     play(with_events("whole", Call(function, status=3)))
     assert len(open_source(150).read().inventory) == 8
+
+
+def test_mig_devices_that_may_not_be_read_cost_only_themselves(play, open_source):
+    play(with_events("mig", Call("nvmlDeviceGetMigDeviceHandleByIndex", status=4)))
+    readings = open_source(150, 250).read()
+    assert [(d.index, d.gi) for d in readings.inventory] == [(0, -1), (1, -1)]
+    assert [reason for reason, _ in readings.problems] == ["mig_unreadable"]
+    assert readings.down == ()
+    assert None not in cells(readings).values()
+
+
+def test_a_board_lost_while_its_mig_devices_are_listed_keeps_them(play, open_source):
+    player, source = play("mig"), open_source(150)
+    before = source.read().inventory
+    player.scenario = with_events("mig", Call("nvmlDeviceGetComputeInstanceId", status=15))
+    player.tick(1)
+    readings = source.read()
+    assert readings.inventory == before
+    assert readings.down == (before[0].uuid,)

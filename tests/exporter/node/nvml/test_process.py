@@ -9,9 +9,10 @@ import time
 
 import pytest
 
+from exporter.node.reader.child import Child
 from exporter.node.scenario import load
 from exporter.node.scenario_model import Call
-from tests.exporter.node.nvml.scene import with_events
+from tests.exporter.node.nvml.scene import cells, config, with_events
 from tests.fakes.build import OLD_NVML, build, put
 from tests.fakes.player import VARIABLE, Player
 
@@ -103,6 +104,24 @@ def test_a_slow_call_takes_its_time(player, tmp_path):
     began = time.monotonic()
     assert answer(player, tmp_path, 155)["devices"] == 8
     assert time.monotonic() - began > 0.7
+
+
+def test_the_reader_child_answers_with_nvml_readings(player, tmp_path):
+    build(tmp_path, only="libnvidia-ml")
+    setting = ("env", f"{VARIABLE}={player.path}", f"LD_LIBRARY_PATH={tmp_path}")
+    waiting, waking = os.pipe()
+    child = Child((*setting, sys.executable, "-m", "exporter.node.reader"), config((150, 1004)))
+    try:
+        child.ask()
+        answer = child.listen(time.monotonic() + 30, waiting)
+        assert answer is not None
+        assert answer.readings is not None, answer
+        assert answer.readings.source == "nvml"
+        assert None not in cells(answer.readings).values()
+    finally:
+        assert child.stop(5)
+        os.close(waiting)
+        os.close(waking)
 
 
 def test_a_reader_of_nvml_loads_neither_grpc_nor_the_prometheus_client():
