@@ -46,10 +46,10 @@ class Labels:
     text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        unique = dict(reversed(self.pairs))
-        ordered = {name: unique[name] for name, _ in self.pairs}
-        object.__setattr__(self, "pairs", tuple(ordered.items()))
-        inner = ",".join(f'{name}="{escape(value)}"' for name, value in ordered.items())
+        if len(dict(self.pairs)) != len(self.pairs):
+            unique = dict(reversed(self.pairs))
+            object.__setattr__(self, "pairs", tuple({name: unique[name] for name, _ in self.pairs}.items()))
+        inner = ",".join([f'{name}="{escape(value)}"' for name, value in self.pairs])
         object.__setattr__(self, "text", f"{{{inner}}}" if inner else "")
 
     def and_(self, *more: tuple[str, str]) -> "Labels":

@@ -8,6 +8,7 @@ from datetime import datetime
 from sys import intern
 
 from exporter.cluster import quantity, record, since, switches, wire
+from exporter.cluster.description import described
 from exporter.cluster.requests import pod_requests
 from exporter.cluster.resources import GpuResources
 from exporter.cluster.workload import workload_of
@@ -120,6 +121,7 @@ def node(found: wire.Node, gpus: GpuResources) -> record.Node | None:
         cordoned=bool(spec.unschedulable),
         capacity=capacity,
         allocatable=allocatable,
+        described=described(labels),
     )
 
 

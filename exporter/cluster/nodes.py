@@ -1,9 +1,9 @@
 """Families about nodes with GPUs: what they have, what is taken, and whether more can come."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from exporter.cluster.identity import LabelPairs
 from exporter.cluster.record import Amounts, Node
 from exporter.cluster.resources import spelled
 from exporter.cluster.room import Requested, free_on, requested, usable
@@ -28,17 +28,7 @@ INFO = Metric(
 )
 METRICS = (CAPACITY, ALLOCATABLE, REQUESTED, FREE, SCHEDULABLE, INFO)
 
-_SUFFIX = re.compile(r"(?:-MIG-(?:INVALID|\d+[cg]\..+))?(?:-SHARED)?$", re.ASCII)
-_POOLS = (
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "kubernetes.azure.com/agentpool",
-    "karpenter.sh/nodepool",
-)
-"""Labels by which the usual providers and autoscalers name a group of nodes."""
-
 Samples = list[tuple[Labels, Value]]
-ByLabels = Counter[tuple[str, str, str]]
 
 
 def node_families(view: View) -> list[Family]:
@@ -46,25 +36,23 @@ def node_families(view: View) -> list[Family]:
     if view.nodes is None:
         return []
     nodes = sorted(view.nodes, key=lambda node: node.name)
-    described = {node.name: dict(zip(node.labels[::2], node.labels[1::2], strict=True)) for node in nodes}
-    models = {name: model(labels) for name, labels in described.items()}
     return [
-        _family(CAPACITY, ((node, node.capacity) for node in nodes), models),
-        _family(ALLOCATABLE, ((node, node.allocatable) for node in nodes), models),
-        *_use(nodes, view, models),
-        Family(SCHEDULABLE, [(Labels((("node", node.name),)), int(usable(node))) for node in nodes]),
-        Family(INFO, [(_info(name, labels), 1) for name, labels in described.items()]),
+        _family(CAPACITY, ((node, node.capacity) for node in nodes), view),
+        _family(ALLOCATABLE, ((node, node.allocatable) for node in nodes), view),
+        *_use(nodes, view),
+        Family(SCHEDULABLE, [(view.label((("node", node.name),)), int(usable(node))) for node in nodes]),
+        Family(INFO, [(view.label(_info(node)), 1) for node in nodes]),
     ]
 
 
-def _use(nodes: list[Node], view: View, models: Mapping[str, str]) -> list[Family]:
+def _use(nodes: list[Node], view: View) -> list[Family]:
     if view.pods is None:
         return []
     held = requested(view.pods)
     beside = _unlisted(nodes, held)
     return [
-        _family(REQUESTED, ((node, _requested_on(node, held, beside)) for node in nodes), models),
-        _family(FREE, ((node, free_on(node, held)) for node in nodes), models),
+        _family(REQUESTED, ((node, _requested_on(node, held, beside)) for node in nodes), view),
+        _family(FREE, ((node, free_on(node, held)) for node in nodes), view),
     ]
 
 
@@ -82,38 +70,26 @@ def _requested_on(node: Node, held: Requested, beside: Mapping[str, list[str]]) 
     return tuple((name, held.get((node.name, name), 0)) for name in sorted(names))
 
 
-def _family(metric: Metric, found: Iterable[tuple[Node, Amounts]], models: Mapping[str, str]) -> Family:
+def _family(metric: Metric, found: Iterable[tuple[Node, Amounts]], view: View) -> Family:
     """One sample per node and resource; two names that labels spell alike add up."""
-    sums: ByLabels = Counter()
+    samples: Samples = []
     for node, amounts in found:
+        sums: Counter[str] = Counter()
         for name, count in amounts:
-            sums[node.name, spelled(name), models[node.name]] += count
-    return Family(metric, [(Labels(tuple(zip(_LABELS, key, strict=True))), count) for key, count in sums.items()])
+            sums[spelled(name)] += count
+        for resource, count in sums.items():
+            pairs = (("node", node.name), ("resource", resource), ("model", node.described.model))
+            samples.append((view.label(pairs), count))
+    return Family(metric, samples)
 
 
-def model(labels: Mapping[str, str]) -> str:
-    """The board's name as the node exporter writes it; empty where GPU feature discovery has not labelled the node.
-
-    `NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED` is `NVIDIA-A100-SXM4-40GB`.
-    """
-    return _SUFFIX.sub("", labels.get("nvidia.com/gpu.product", "").replace(" ", "-"))
-
-
-def _info(name: str, labels: Mapping[str, str]) -> Labels:
-    return Labels(
-        (
-            ("node", name),
-            ("model", model(labels)),
-            ("gpu_count", labels.get("nvidia.com/gpu.count", "")),
-            ("sharing", _sharing(labels)),
-            ("mig_strategy", labels.get("nvidia.com/mig.strategy", "")),
-            ("pool", next((labels[key] for key in _POOLS if labels.get(key)), "")),
-        )
+def _info(node: Node) -> LabelPairs:
+    said = node.described
+    return (
+        ("node", node.name),
+        ("model", said.model),
+        ("gpu_count", said.gpu_count),
+        ("sharing", said.sharing),
+        ("mig_strategy", said.mig_strategy),
+        ("pool", said.pool),
     )
-
-
-def _sharing(labels: Mapping[str, str]) -> str:
-    """How GPUs are shared, in the words of `gpugauge_allocation_info`."""
-    strategy = labels.get("nvidia.com/gpu.sharing-strategy", "")
-    words = {"none": "exclusive", "time-slicing": "time-slicing", "mps": "mps"}
-    return words.get(strategy, "unknown")

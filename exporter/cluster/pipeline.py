@@ -7,6 +7,7 @@ from collections.abc import Callable
 from exporter.cluster.decode import object_kinds
 from exporter.cluster.families import families
 from exporter.cluster.kube import Api, jitter, open_api
+from exporter.cluster.label_memory import LabelMemory
 from exporter.cluster.record import Namespace
 from exporter.cluster.resources import gpu_resources
 from exporter.cluster.settings import ClusterConfig
@@ -33,6 +34,7 @@ class ClusterPipeline:
         self._config = config
         self._gpus = gpu_resources(config.resources)
         self._named: set[Malformed] = set()
+        self._label = LabelMemory()
         kinds = object_kinds(self._gpus)
         self._tables = tuple(Table(kind.name, wall, clock) for kind in kinds)
         self._watches = tuple(
@@ -61,8 +63,10 @@ class ClusterPipeline:
         for watch in self._watches:
             watch.revive()
         tables = self._views()
-        view = view_of(now, self._gpus, tables)
-        return Snapshot(now, tuple(families(view, self._config, self._ignored(view))), (health(tables),))
+        view = view_of(now, self._gpus, tables, self._label)
+        found = tuple(families(view, self._config, self._ignored(view)))
+        self._label.next_pass()
+        return Snapshot(now, found, (health(tables),))
 
     def _views(self) -> tuple[TableView, ...]:
         return tuple(table.view(self._config.stale_after) for table in self._tables)

@@ -65,8 +65,8 @@ def pod_families(view: View) -> list[Family]:
     pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))
     return [
         Family(INFO, [(_info(pod, view), 1) for pod in pods]),
-        Family(START, [(Labels(of_pod(pod)), pod.started) for pod in pods if pod.started is not None]),
-        Family(PHASE, [(Labels((*of_pod(pod), ("phase", pod.phase))), 1) for pod in pods if pod.phase]),
+        Family(START, [(view.label(of_pod(pod)), pod.started) for pod in pods if pod.started is not None]),
+        Family(PHASE, [(view.label((*of_pod(pod), ("phase", pod.phase))), 1) for pod in pods if pod.phase]),
         Family(LOW, _thresholds(pods, view)),
         Family(POD_OPTOUT, _optouts(pods, view.now)),
     ]
@@ -94,7 +94,7 @@ def malformed_family(found: list[Malformed]) -> Family:
 
 def _info(pod: Pod, view: View) -> Labels:
     more = (("class", _class(pod, view)), ("priority_class", pod.priority_class))
-    return Labels((*of_pod(pod), ("node", pod.node), *of_workload(pod), *more))
+    return view.label((*of_pod(pod), ("node", pod.node), *of_workload(pod), *more))
 
 
 def _class(pod: Pod, view: View) -> str:
@@ -112,7 +112,7 @@ def _thresholds(pods: list[Pod], view: View) -> Samples:
         if ratio is None:
             ratio = threshold(spaces.get(pod.namespace, Switches()).threshold)
         if ratio is not None:
-            samples.append((Labels(of_pod(pod)), ratio))
+            samples.append((view.label(of_pod(pod)), ratio))
     return samples
 
 

@@ -80,6 +80,16 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """Seconds since the epoch; None while gated. Filled in by the table, which sees gates go."""
 
 
+class Description(msgspec.Struct, frozen=True, gc=False):
+    """What a node's labels say of its GPUs, in the words of the page; nodes of one pool share it."""
+
+    model: str = ""
+    gpu_count: str = ""
+    sharing: str = ""
+    mig_strategy: str = ""
+    pool: str = ""
+
+
 class Node(msgspec.Struct, frozen=True, gc=False):
     """A node that has, or says by its labels that it should have, GPUs."""
 
@@ -92,6 +102,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     cordoned: bool
     capacity: Amounts
     allocatable: Amounts
+    described: Description = Description()
 
 
 class Namespace(msgspec.Struct, frozen=True, gc=False):

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _WHOLE = frozenset({"nvidia.com/gpu", "nvidia.com/gpu.shared"})
 _SLICE = "nvidia.com/mig-"
@@ -25,6 +26,7 @@ def gpu_resources(extra: tuple[str, ...] = ()) -> GpuResources:
     return GpuResources(frozenset(name for name in extra if not name.endswith("*")), prefixes)
 
 
+@lru_cache(maxsize=1024)
 def spelled(name: str) -> str:
     """A resource name as kube-state-metrics writes it in labels: `nvidia.com/gpu` is `nvidia_com_gpu`."""
     return _OTHER.sub("_", name)

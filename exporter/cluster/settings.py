@@ -17,7 +17,7 @@ class ClusterConfig:
     context: str | None = None
     resources: tuple[str, ...] = ()
     """Further resource names that count as GPUs, such as `amd.com/gpu`; a trailing `*` stands for any ending."""
-    interval: float = 15.0
+    interval: float = 30.0
     """Seconds between passes."""
     tracked_pods: int = 500
     """At most so many waiting pods get series of their own, the oldest first."""

@@ -64,8 +64,10 @@ def _text(value: str | None) -> str:
 def pod_optout(value: str, now: float) -> OptOut | None:
     """The pod's exception, if in force: through the named day (UTC), which is at most 30 days away."""
     day = _until(value)
+    if day is None:
+        return None
     today = datetime.fromtimestamp(now, UTC).date()
-    return OptOut(day.isoformat()) if day is not None and today <= day <= today + _AHEAD else None
+    return OptOut(day.isoformat()) if today <= day <= today + _AHEAD else None
 
 
 def namespace_optout(value: str, now: float) -> OptOut | None:
@@ -78,7 +80,7 @@ def namespace_optout(value: str, now: float) -> OptOut | None:
 
 def threshold(value: str) -> float | None:
     """`10pct` is 0.1; whole numbers from 1 to 100. Nought would be an exception without an end."""
-    found = _PERCENT.fullmatch(value)
+    found = _PERCENT.fullmatch(value) if value else None
     return int(found[1]) / 100 if found else None
 
 
@@ -121,7 +123,7 @@ def _optout_understood(value: str, now: float, *, namespace: bool) -> bool:
 
 
 def _until(value: str) -> date | None:
-    found = _UNTIL.fullmatch(value)
+    found = _UNTIL.fullmatch(value) if value else None
     if found is None:
         return None
     try:

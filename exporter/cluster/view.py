@@ -1,11 +1,12 @@
 """Everything a pass looks at: the three tables as of one moment, each present only while it is current."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from exporter.cluster.record import Namespace, Node, Pod, Switches
 from exporter.cluster.resources import GpuResources
 from exporter.cluster.store import TableView
+from exporter.metric import Labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,16 @@ class View:
     nodes: tuple[Node, ...] | None = None
     namespaces: Mapping[str, Switches] | None = None
     tables: tuple[TableView, ...] = ()
+    label: Callable[[tuple[tuple[str, str], ...]], Labels] = Labels
+    """Makes labels; a pass that is one of many remembers them."""
 
 
-def view_of(now: float, gpus: GpuResources, tables: tuple[TableView, ...]) -> View:
+def view_of(
+    now: float,
+    gpus: GpuResources,
+    tables: tuple[TableView, ...],
+    label: Callable[[tuple[tuple[str, str], ...]], Labels] = Labels,
+) -> View:
     """The view that these tables give; they may come in any order."""
     records = {table.object: table.records for table in tables}
     pods, nodes, spaces = (records.get(name) for name in ("pods", "nodes", "namespaces"))
@@ -34,4 +42,5 @@ def view_of(now: float, gpus: GpuResources, tables: tuple[TableView, ...]) -> Vi
         if spaces is None
         else {each.name: each.switches for each in spaces if isinstance(each, Namespace)},
         tables=tables,
+        label=label,
     )

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from exporter.cluster.description import model
 from exporter.cluster.families import METRICS, families
 from exporter.cluster.identity import POD
-from exporter.cluster.nodes import model
 from exporter.cluster.record import Switches
 from exporter.cluster.settings import ClusterConfig
 from exporter.cluster.store import TableView
