@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -87,6 +87,7 @@ def prometheus(folder: Path, jobs: dict[str, dict[str, str]], pages: dict[str, s
         command += [f"--storage.tsdb.path={folder / 'data'}"]
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
+            eventually(lambda: ready(f"http://{listen}"), "Prometheus is ready")
             yield f"http://{listen}"
         finally:
             process.terminate()
@@ -104,14 +105,18 @@ def query(base: str, path: str, **parameters: str) -> list[dict]:
             raise AssertionError(f"{json.load(error)['error']}: {parameters['query']}") from None
 
 
-def until(base: str, expression: str, seconds: float = 40) -> None:
-    """Waits until the expression has a result."""
+def eventually(check: Callable[[], bool], what: str, seconds: float = 40) -> None:
+    """Polls until the check holds."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            if query(base, "query", query=expression):
-                return
-        except urllib.error.URLError:
-            pass
+    while not check():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
         time.sleep(0.2)
-    raise AssertionError(f"{expression} had no result within {seconds:g} s")
+
+
+def ready(base: str) -> bool:
+    """Whether queries are answered; before that even a query is met with plain text and 503."""
+    try:
+        with urllib.request.urlopen(f"{base}/-/ready", timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
