@@ -50,7 +50,9 @@ def selectors(expression: str) -> list[tuple[str, dict[str, Matcher]]]:
     found = []
     for node in walk(promql_parser.parse(expression)):
         if isinstance(node, promql_parser.VectorSelector):
-            matchers = {m.name: Matcher(OPERATORS[str(m.op).removeprefix("MatchOp.")], m.value) for m in node.matchers.matchers}
+            matchers = {
+                m.name: Matcher(OPERATORS[str(m.op).removeprefix("MatchOp.")], m.value) for m in node.matchers.matchers
+            }
             by_name = matchers.pop("__name__", None)
             found += [(name, matchers) for name in _names(node.name, by_name)]
     return found
@@ -75,5 +77,5 @@ def grouping_labels(expression: str) -> set[str]:
             labels.update(modifier.labels)
         else:
             labels.update(modifier.matching.labels if modifier.matching else [])
-            labels.update(modifier.group_labels.labels if modifier.group_labels else [])
+            labels.update(modifier.group_labels or [])
     return labels

@@ -201,6 +201,16 @@ def exporter_is_no_holder(scene: Scene, flavour: Flavour) -> None:
         scene.expect(f'{name}{{pod="{target["pod"]}"}}', 60)
 
 
+def same_names_in_two_clusters(scene: Scene, flavour: Flavour) -> None:
+    """In one store for two clusters, a pod's twin of the same name is busy."""
+    for cluster, engine in (("east", always(0)), ("west", always(0.9))):
+        node = Node(scene, flavour, "50-twin", cluster)
+        node.pod(Pod())
+        node.card(0, Card(engine))
+    expression = f'count by (cluster) (ALERTS{{alertstate="firing", namespace="{node.namespace}"}})'
+    scene.expect(expression, 60, ({"cluster": "east"}, 1.0))
+
+
 def matrix(*flavours: str, only: tuple[str, ...] = ("",)) -> Scene:
     """The rows (`only`: by the start of their names) of the flavours in one scene, evaluated side by side."""
     scene = Scene()
@@ -209,6 +219,29 @@ def matrix(*flavours: str, only: tuple[str, ...] = ("",)) -> Scene:
             for row in (row for row in ROWS if row.name.startswith(only)):
                 if flavour.name in row.flavours:
                     build(scene, row, flavour)
-            if flavour.pod_targets:
+            if flavour.pod_targets and "".startswith(only):
                 exporter_is_no_holder(scene, flavour)
+            if flavour.own and "".startswith(only):
+                same_names_in_two_clusters(scene, flavour)
+    return scene
+
+
+def threshold_scene(values: Mapping[str, tuple[float, ...]]) -> Scene:
+    """Recorded constants as given, each as often as given; judged are pods at 0.4, 0.2 and, unknown, at 0.015."""
+    scene = Scene()
+    for alert, constants in values.items():
+        for number, constant in enumerate(constants):
+            labels = {"alert": alert, "replica": str(number)}
+            scene.add("global:gpugauge_threshold:value", labels, always(constant))
+    pods = (Pod("at-40"), Pod("at-20"), Pod("unknown", watchers=0, ksm=1))
+    limits = {alert: max(constants) for alert, constants in values.items()}
+    common, idle_limit = limits.get(ALERT, 0.3), limits.get("GPUPodIdle", 0.01)
+    node = Node(scene, FLAVOURS[0], "60-thresholds")
+    firing = []
+    for number, (pod, load) in enumerate(zip(pods, (0.4, 0.2, 0.015), strict=True)):
+        node.pod(pod)
+        node.card(number, Card(always(load), holders=(pod.name,)))
+        if load < (idle_limit if pod.name == "unknown" else common):
+            firing.append(pod)
+    expect_firing(scene, node, 40, firing)
     return scene

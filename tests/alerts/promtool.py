@@ -98,9 +98,7 @@ def _scene(scene: Scene) -> dict[str, object]:
             {
                 "eval_time": _at(minute),
                 "alertname": alert,
-                "exp_alerts": [
-                    {"exp_labels": dict(labels), "exp_annotations": dict(notes)} for labels, notes in found
-                ],
+                "exp_alerts": [{"exp_labels": dict(labels), "exp_annotations": dict(notes)} for labels, notes in found],
             }
             for alert, minute, found in scene.alerts
         ],
@@ -114,7 +112,9 @@ def _at(minute: float) -> str:
 def run(*files: Path) -> dict[Path, str]:
     """promtool's complaints per test file, empty where it has none; one process for all of them."""
     command = [tool("promtool"), "test", "rules", *map(str, files)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=900)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=900
+    )
     parts = re.split(r"^Unit Testing: *(\S+)$", done.stdout, flags=re.MULTILINE)
     found = {Path(name): text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
     assert set(found) == set(files), done.stdout
