@@ -5,7 +5,7 @@ Events from before the set was made, and from while it was closed, are not told 
 
 import contextlib
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pynvml
@@ -17,11 +17,12 @@ PER_PASS = 256
 
 
 class XidEvents:
-    """The last XID of each board, kept for the life of the reader."""
+    """The last XID of each board and when it was heard of, kept for the life of the reader."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._set: Any = None
-        self._last: dict[str, int] = {}
+        self._last: dict[str, tuple[int, float]] = {}
         self._watched: dict[int | None, str] = {}
         """Uuid by the address that is the board's handle: a lost board, of which an XID tells, answers no more."""
 
@@ -54,13 +55,14 @@ class XidEvents:
     def _note(self, event: Any) -> None:
         uuid = self._watched.get(_address(event.device))
         if uuid is not None and event.eventType == pynvml.nvmlEventTypeXidCriticalError:
-            self._last[uuid] = int(event.eventData)
+            self._last[uuid] = int(event.eventData), self._clock()
 
-    def last(self, uuid: str) -> Answer | None:
-        """The last XID of a board; None while none was seen."""
-        if uuid in self._last or uuid in self._watched.values():
-            return self._last.get(uuid)
-        return Rejected("not_supported")
+    def last(self, uuid: str, age: float) -> Answer | None:
+        """The last XID of a board; None while there was none for `age` seconds."""
+        if uuid in self._last:
+            xid, heard_at = self._last[uuid]
+            return xid if self._clock() - heard_at <= age else None
+        return None if uuid in self._watched.values() else Rejected("not_supported")
 
     def close(self) -> None:
         """Stop listening; what was heard is kept."""

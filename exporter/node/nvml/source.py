@@ -5,26 +5,28 @@ goes to `down` while the others are read.
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from exporter.node.dcgm.values import age_limit
 from exporter.node.nvml import gpm
+from exporter.node.nvml.blocks import assemble
 from exporter.node.nvml.board import BoardReader, system_answers
 from exporter.node.nvml.events import XidEvents
 from exporter.node.nvml.inventory import Found, Inventory, Place
 from exporter.node.nvml.session import Session
-from exporter.node.nvml.values import Answer, BoardLostError, Rejected, judged
+from exporter.node.nvml.values import Answer, BoardLostError
 from exporter.node.plan import Request, plan
-from exporter.node.reading import Block, Cell, Device, ReaderConfig, Readings, Rejection, RejectReason
+from exporter.node.reading import Device, ReaderConfig, Readings
 from exporter.source import SourceError
 
 REOPEN = 60.0
-"""Seconds between attempts to find a lost board again: only a new session with the library lists it."""
+"""Seconds between attempts to find a board that is lost, closed to us or not there: only a new session with the
+library lists it anew."""
 
 XID = 230
 
 Answers = dict[int, dict[int, Answer | None]]
-"""By inventory index, by field id. None: nothing to show and nothing to count (no event yet)."""
+"""By inventory index, by field id."""
 
 
 class NvmlSource:
@@ -48,7 +50,7 @@ class NvmlSource:
         self._config, self._clock, self._wall, self._patience = config, clock, wall, patience
         self._session = Session(clock)
         self._inventory = Inventory()
-        self._events = XidEvents()
+        self._events = XidEvents(clock)
         self._reader = BoardReader(clock)
         self._reopen_at: float | None = None
         self._planned: tuple[tuple[Device, ...], tuple[Request, ...]] = ((), ())
@@ -59,6 +61,7 @@ class NvmlSource:
         Raises SourceError with the reason library_missing, driver_not_loaded, driver_mismatch, no_permission,
         not_initialized, timeout or failed. After driver_mismatch only a new process can succeed.
         """
+        self._look_for_more()
         self._session.open()
         try:
             return self._pass()
@@ -76,12 +79,12 @@ class NvmlSource:
 
     def _pass(self) -> Readings:
         taken_at = self._wall()
-        self._look_for_lost()
         found = self._inventory.look(self._session.versions.get("driver", ""))
         requests = self._plan(tuple(place.device for place in found.places))
         self._listen(found)
         answers = self._answers(found, requests)
-        self._reopen_at = (self._reopen_at or self._clock() + REOPEN) if found.down else None
+        whole = bool(found.places) and not found.down and not found.problems
+        self._reopen_at = None if whole else (self._reopen_at or self._clock() + REOPEN)
         return self._readings(taken_at, found, requests, answers)
 
     def _plan(self, inventory: tuple[Device, ...]) -> tuple[Request, ...]:
@@ -89,12 +92,10 @@ class NvmlSource:
             self._planned = inventory, plan(inventory, self._config.fields)
         return self._planned[1]
 
-    def _look_for_lost(self) -> None:
+    def _look_for_more(self) -> None:
         if self._reopen_at is not None and self._clock() >= self._reopen_at:
             self._reopen_at = None
-            self._let_go()
-            self._session.close()
-            self._session.open()
+            self.close()
 
     def _listen(self, found: Found) -> None:
         if XID in self._wanted:
@@ -134,35 +135,21 @@ class NvmlSource:
                 continue
             answers[index] |= {field: value for field, value in system.items() if field in request.fields}
             if XID in request.fields:
-                answers[index][XID] = self._events.last(place.device.uuid)
+                age = age_limit(self._wanted[XID], self._config.interval)
+                answers[index][XID] = self._events.last(place.device.uuid, age)
 
     def _readings(self, taken_at: float, found: Found, requests: Sequence[Request], answers: Answers) -> Readings:
         inventory = tuple(place.device for place in found.places)
-        lost = [index for index, device in enumerate(inventory) if device.uuid in found.down]
-        answers |= {index: {} for index in lost}  # also what was read before it fell silent
-        counts: Counter[tuple[int, RejectReason]] = Counter()
-        blocks = tuple(self._block(request, answers, counts) for request in requests)
+        # A board that fell silent in the middle shows nothing of what was read before.
+        alive = {i: answer for i, answer in answers.items() if inventory[i].uuid not in found.down}
+        blocks, rejections = assemble(requests, alive, self._wanted)
         return Readings(
             source=self.name,
             taken_at=taken_at,
             inventory=inventory,
             blocks=blocks,
-            rejections=tuple(Rejection(field, reason, n) for (field, reason), n in sorted(counts.items())),
-            down=tuple(dict.fromkeys(inventory[index].uuid for index in lost)),
+            rejections=rejections,
+            down=tuple(device.uuid for device in inventory if device.gi < 0 and device.uuid in found.down),
             problems=tuple(found.problems),
             versions=dict(self._session.versions),
         )
-
-    def _block(self, request: Request, answers: Answers, counts: Counter[tuple[int, RejectReason]]) -> Block:
-        columns = []
-        for field in request.fields:
-            column = [self._cell(field, answers[index].get(field), counts) for index in request.devices]
-            columns.append(tuple(column))
-        return Block(request.devices, request.fields, tuple(columns))
-
-    def _cell(self, field: int, answer: Answer | None, counts: Counter[tuple[int, RejectReason]]) -> Cell:
-        worth = answer if answer is None else judged(answer, self._wanted[field])
-        if not isinstance(worth, Rejected):
-            return worth
-        counts[field, worth.reason] += 1
-        return None

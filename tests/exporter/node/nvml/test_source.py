@@ -189,9 +189,9 @@ def test_a_lost_board_goes_down_keeps_its_name_and_costs_nobody_else_anything(pl
     readings = source.read()
     assert readings.inventory == before.inventory
     assert readings.down == (uuid,)
-    for key, value in cells(readings).items():
-        if key[3] != 230:
-            assert (value is None) == (key[0] == uuid), key
+    shown = cells(readings)
+    assert {key[0] for key in shown} == {device.uuid for device in before.inventory} - {uuid}
+    assert {key[3] for key, value in shown.items() if value is None} == {230}
     assert readings.rejections == ()
 
 
@@ -203,7 +203,7 @@ def test_a_board_that_falls_silent_in_the_middle_of_a_pass_shows_nothing_of_that
     clock.now += 1
     readings = source.read()
     assert len(readings.down) == 8
-    assert set(cells(readings).values()) == {None}
+    assert readings.blocks == ()
     player.scenario = with_events("whole")
     player.tick(2)
     clock.now += 1
@@ -319,6 +319,33 @@ def test_an_xid_is_shown_from_its_event_on_and_only_on_its_board(play, open_sour
     readings = source.read()
     assert {key[0]: value for key, value in cells(readings).items() if value} == {uuid: 63}
     assert readings.rejections == ()
+
+
+def test_an_xid_is_news_for_five_minutes(play, open_source, clock):
+    player = play("whole")
+    player.scenario = with_events("whole", Xid(first_uuid(player), 10, 31))
+    source = open_source(230)
+    source.read()
+    player.tick(11)
+    source.read()
+    clock.now += 300
+    assert column(source.read(), 230)[0] == 31
+    clock.now += 1
+    readings = source.read()
+    assert column(readings, 230)[0] is None
+    assert readings.rejections == ()
+
+
+def test_a_driver_without_boards_is_asked_again_for_them(play, open_source, clock):
+    document = load("whole").document
+    player = play(Scenario("none", msgspec.structs.replace(document, devices=(), events=())))
+    source = open_source(150)
+    assert source.read().inventory == ()
+    player.scenario = load("whole")
+    player.tick(1)
+    assert source.read().inventory == ()
+    clock.now += 61
+    assert len(source.read().inventory) == 8
 
 
 def test_the_xid_of_an_instance_is_shown_on_its_board(play, open_source):
