@@ -36,7 +36,7 @@ NOW = Row(
             ),
             stat(
                 "Missing cards",
-                "Cards that should be there (by option, by what the node had before, or by its PCI bus) and cannot be "
+                "Cards that should be there (by option or by what the PCI bus of the node shows) and cannot be "
                 "read. See Cards that can be read below.",
                 Unit.COUNT,
                 f"sum(max by (hostname) (gpugauge_devices_expected{{{health.PAGE}}}) "

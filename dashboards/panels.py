@@ -16,6 +16,7 @@ from dashboards.normalise import DATASOURCE, Json, normalise
 from dashboards.queries import FIRING
 from dashboards.style import (
     GAP_MILLISECONDS,
+    NATURAL_ORDER,
     NO_DATA,
     REFS,
     STEP,
@@ -169,6 +170,7 @@ def variable(name: str, label: str, description: str, query: str, *, all: bool =
         includeAll=all,
         allValue=".*" if all else None,
         refresh=2,
+        sort=NATURAL_ORDER,
         type="query",
     )
     return _described(template, description)
@@ -214,7 +216,7 @@ def _head(title: str, description: str) -> Json:
 def _targets(queries: tuple[Query, ...], *, instant: bool = False, format: str = "time_series") -> list[Any]:
     return [
         grafana.Target(expr=query.expr, legendFormat=query.legend, refId=ref, instant=instant, format=format)
-        for ref, query in zip(REFS, queries, strict=False)
+        for ref, query in zip(REFS[: len(queries)], queries, strict=True)
     ]
 
 

@@ -12,6 +12,8 @@ STEP = "1m"
 GAP_MILLISECONDS = 180_000
 """Three missing steps break a line instead of bridging the hole."""
 NO_DATA = "no data"
+NATURAL_ORDER = 7
+"""How choices are sorted: GPU 10 after GPU 9."""
 EDGE = 1e-9
 """Ranges of words include both ends."""
 REFS = "ABCDEFGHIJ"
@@ -130,7 +132,8 @@ def _result(state: State, index: int) -> Json:
 
 def lines(queries: tuple[Query, ...]) -> list[Json]:
     """Colour and stroke of the series of the queries that ask for them."""
-    return [_line(query, ref) for ref, query in zip(REFS, queries, strict=False) if query.colour or query.dashed]
+    named = zip(REFS[: len(queries)], queries, strict=True)
+    return [_line(query, ref) for ref, query in named if query.colour or query.dashed]
 
 
 def _line(query: Query, ref: str) -> Json:
