@@ -31,6 +31,7 @@ UNSUPPORTED = Metric(
     "GPUs and MIG instances on which a configured field has no value.",
     ("field", "reason", "hostname"),
 )
+METRICS = (DEVICE_INFO, DEVICE_UP, DEVICES_OBSERVED, DEVICES_EXPECTED, UNSUPPORTED)
 KINDS = {"gauge": Kind.GAUGE, "counter": Kind.COUNTER, "untyped": Kind.UNTYPED}
 DEVICE_LABELS = (
     "gpu", "UUID", "pci_bus_id", "device", "modelName", "GPU_I_PROFILE", "GPU_I_ID", "GPU_CI_ID", "hostname",
