@@ -18,6 +18,7 @@ def _log(config: LogConfig) -> None:
 
 
 def _node(arguments: cli.Arguments) -> int:
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would report each restart of the kubelet on stderr
     from exporter.node.serving import run  # noqa: PLC0415 - each program loads only its own libraries
 
     config = node_config(arguments, os.environ)

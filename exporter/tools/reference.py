@@ -13,6 +13,12 @@ Section = tuple[str, str, tuple[Metric, ...]]
 """Title, what to know about it, and its metrics."""
 
 
+DCGM_TEXT = """\
+The default counters file; a file of your own may name any field that DCGM knows. Label rows of the file
+(`DCGM_FI_DRIVER_VERSION`) appear as labels beside these. Holder labels are empty on a free or shared device and while
+the holder is not known."""
+
+
 def dcgm_metrics() -> tuple[Metric, ...]:
     """The DCGM-named series of the default counters file."""
     kinds = device_families.KINDS
@@ -50,11 +56,7 @@ def sections() -> tuple[Section, ...]:
     return (
         (
             "Node exporter: DCGM names",
-            (
-                "The default counters file; a file of your own may name any field that DCGM knows. Label rows of the file "
-                "(`DCGM_FI_DRIVER_VERSION`) appear as labels beside these. Holder labels are empty on a free or shared "
-                "device and while the holder is not known."
-            ),
+            DCGM_TEXT,
             dcgm_metrics(),
         ),
         ("Node exporter: devices and allocations", "Absent means not known.", device_metrics()),
