@@ -308,6 +308,17 @@ def test_a_lost_board_has_no_value_but_fresh_timestamps(seen, status, sentinel):
     assert (only(one.at(15)).lost, only(one.at(15)).cells[POWER].value) == (False, 1.0)
 
 
+def test_identity_can_be_read_of_a_lost_board_and_is_spoilt_only_by_name():
+    events = [
+        {"event": "lost", "device": UUID, "at": 10, "for": 5},
+        {"event": "cells", "at": 20, "for": 5, "sentinel": "blank"},
+        {"event": "cells", "at": 30, "for": 5, "fields": ["54"], "sentinel": "blank"},
+    ]
+    one = scenario(board(fields={"155": 1}), events=events)
+    found = [(only(one.at(t)).cells[54].value, only(one.at(t)).cells[POWER].value) for t in (12, 22, 32)]
+    assert found == [(UUID, None), (UUID, None), (None, 1.0)]
+
+
 def test_an_absent_board_is_not_listed():
     one = scenario(events=[{"event": "lost", "device": UUID, "at": 10, "for": 5, "as": "absent"}])
     assert [len(one.at(t).boards) for t in (9, 10, 15)] == [1, 0, 1]
