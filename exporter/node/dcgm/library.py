@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import platform
 import re
 from collections.abc import Callable, Iterator, Mapping
 
@@ -140,7 +139,7 @@ def _loaded(path: str) -> Library:
 
 
 def _candidates() -> Iterator[str]:
-    folders = (f"/usr/lib/{platform.machine()}-linux-gnu", "/usr/lib64")
+    folders = (f"/usr/lib/{os.uname().machine}-linux-gnu", "/usr/lib64")
     for major in layout.SUPPORTED_MAJORS:
         name = f"libdcgm.so.{major}"
         yield name

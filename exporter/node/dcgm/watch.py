@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 
 from exporter.node.dcgm import layout
@@ -119,7 +118,7 @@ class Watches:
     def _named(self, function: str, group: ctypes.c_size_t, *arguments: object) -> None:
         """Creates a group under a name that nobody has."""
         for last in (False,) * (_NAME_TRIES - 1) + (True,):
-            name = f"gpugauge-{os.getpid()}-{secrets.token_hex(4)}".encode()
+            name = f"gpugauge-{os.getpid()}-{os.urandom(4).hex()}".encode()
             status = self._connection.status(function, *arguments, name, ctypes.byref(group))
             if status == layout.OK:
                 return

@@ -362,6 +362,37 @@ def test_an_xid_belongs_to_the_board_wherever_it_is_filed_and_grows_old(stage_of
     assert rejected(readings) == {}
 
 
+def test_of_several_xids_of_a_board_the_last_is_shown_and_a_blank_hides_none(stage_of):
+    events = [
+        {"event": "xid", "device": f"{uuid_of(0)}/2", "at": 10.0, "xid": 63},
+        {"event": "xid", "device": f"{uuid_of(0)}/1/0", "at": 12.0, "xid": 94},
+        {"event": "cells", "at": 14.0, "fields": ["230"], "devices": [f"{uuid_of(0)}/1/0"], "sentinel": "blank"},
+    ]
+    stage = stage_of(document(mig_board(instance(1), instance(2)), events=events))
+    source = stage.source(150, 230)
+    for t, xid in ((11.0, 63), (13.0, 94), (15.0, 63)):
+        stage.at(t)
+        assert of_board(source.read())[230] == xid
+
+
+def test_the_pause_between_attempts_doubles_and_starts_again_after_a_success(stage_of):
+    stage = stage_of(document(board(0), events=[{"event": "disconnect", "at": 100.0, "for": 50.0}]))
+    source = stage.source(150)
+    source.read()
+    attempts, last = [], None
+    for step in range(1000, 1420):
+        stage.at(step / 10)
+        with pytest.raises(SourceError) as caught:
+            source.read()
+        if "next try" not in str(caught.value):
+            attempts.append(stage.t if last is None else round(stage.t - last, 1))
+            last = stage.t
+    assert attempts == [100.0, 1.0, 2.0, 4.0, 8.0, 16.0]
+    stage.at(172.0)
+    assert of_board(source.read()) == {150: 40}
+    assert source._pause == 1.0
+
+
 def test_seventy_instances_and_forty_fields_come_in_as_many_calls_as_it_takes(stage_of):
     numbers = (250, 251, 252, 253, 254, *range(1001, 1009), *range(1013, 1017))
     values = {str(number): 0.5 if number > 1000 or number == 254 else 10 for number in numbers}

@@ -12,6 +12,7 @@ import pytest
 
 from exporter.node.reader.supervisor import COMMAND, Patience, Reader
 from exporter.node.reading import ReaderConfig
+from exporter.source import SourceError
 from tests.exporter.node.reader.children import FIELDS, UUID, eventually, failure, gone, settled, simulated
 
 QUICK = Patience(deadline=0.5, opening=5.0, first_pause=0.05, longest_pause=0.1)
@@ -57,14 +58,8 @@ def test_a_child_that_hangs_is_killed_and_a_new_one_answers(reader_of, tmp_path)
     hang = {"event": "call", "function": "read", "at": 0.8, "for": 0.4, "hang": True}
     reader = reader_of(simulated(tmp_path, hang))
     eventually(reader.read)
-    pid, reason = reader.pid, ""
-    end = time.monotonic() + 5
-    while not reason and time.monotonic() < end:
-        try:
-            reader.read()
-        except Exception as error:  # noqa: BLE001 - looked at below
-            reason = error.reason
-        time.sleep(0.02)
+    pid = reader.pid
+    reason = until_failure(reader).reason
     assert reason == "hung"
     assert gone(pid)
     assert eventually(reader.read).inventory
@@ -170,20 +165,32 @@ def test_a_slow_opening_keeps_the_parent_answering_and_the_child_alive(reader_of
     assert reader.pid == pid
 
 
-def test_a_read_slower_than_the_interval_is_not_waited_for(reader_of, tmp_path):
+def test_a_read_slower_than_the_interval_is_not_waited_for_and_its_old_answer_not_shown(reader_of, tmp_path):
     slow = {"event": "call", "function": "read", "at": 1.0, "delay": 0.45, "for": 30.0}
     reader = reader_of(simulated(tmp_path, slow, interval=0.2), Patience(deadline=3.0))
     eventually(reader.read)
-    pid, end, reasons = reader.pid, time.monotonic() + 5, set()
-    while "slow" not in reasons and time.monotonic() < end:
+    pid = reader.pid
+    first = until_failure(reader)
+    assert first.reason == "slow"
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
         began = time.monotonic()
+        assert failure(reader.read).reason == "slow"
+        assert time.monotonic() - began < 0.2
+        time.sleep(0.05)
+    assert reader.pid == pid
+
+
+def until_failure(reader, seconds=10.0):
+    """The first SourceError of a reader that answers so far."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
         try:
             reader.read()
-        except Exception as error:  # noqa: BLE001 - looked at below
-            reasons.add(error.reason)
-        assert time.monotonic() - began < 0.2
-    assert reasons == {"slow"}
-    assert reader.pid == pid
+        except SourceError as error:
+            return error
+        time.sleep(0.02)
+    raise AssertionError("the reader goes on answering")
 
 
 def test_a_reason_of_the_source_passes_through_and_the_child_stays(reader_of, tmp_path):
