@@ -1,7 +1,8 @@
-"""The compiled libnvidia-ml.so.1, loaded into this process before pynvml asks for it by that name."""
+"""The compiled libnvidia-ml.so.1 in place of the driver's own, for every test of this process that asks pynvml."""
 
 import ctypes
 
+import pynvml
 import pytest
 
 from exporter.node.nvml.source import NvmlSource
@@ -14,7 +15,9 @@ from tests.fakes.player import VARIABLE, Player
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
     directory = tmp_path_factory.mktemp("nvml")
-    return ctypes.CDLL(str(build(directory, only="libnvidia-ml")["libnvidia-ml.so.1"]))
+    loaded = ctypes.CDLL(str(build(directory, only="libnvidia-ml")["libnvidia-ml.so.1"]))
+    pynvml.nvmlLib = loaded  # where a test before has loaded the real one, its name no longer leads to ours
+    return loaded
 
 
 @pytest.fixture
