@@ -53,9 +53,11 @@ def while_held(series: str, selection: str) -> str:
 
 
 def leaves(selection: str) -> str:
-    """What can be held: MIG instances, and the cards that have none."""
-    instances = f'{INFO}{{{selection}, GPU_I_ID!=""}}'
-    return f'({instances} or ({INFO}{{{selection}, GPU_I_ID=""}} unless on ({CARD}) {instances}))'
+    """What can be held: compute instances that share an instance, MIG instances without such, cards without any."""
+    shares = f'{INFO}{{{selection}, GPU_CI_ID!=""}}'
+    instances = f'{INFO}{{{selection}, GPU_I_ID!="", GPU_CI_ID=""}} unless on ({CARD}, GPU_I_ID) {shares}'
+    whole = f'{INFO}{{{selection}, GPU_I_ID=""}} unless on ({CARD}) {INFO}{{{selection}, GPU_I_ID!=""}}'
+    return f"({shares} or ({instances}) or ({whole}))"
 
 
 def idle_held(selection: str) -> str:

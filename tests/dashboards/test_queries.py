@@ -1,7 +1,7 @@
 """Every query of every dashboard against a real Prometheus with the generated rules: it runs, and it shows something.
 
 The scene: node `a` with a busy and an idle whole card and one that two pods share, node `b` with one card of three MIG
-instances of which one is free, and a workload that waits.
+instances of which one is free and one more that two compute instances share, and a workload that waits.
 """
 
 import re
@@ -27,8 +27,9 @@ def pod(namespace, name):
     return POD.format(ns=namespace, pod=name)
 
 
-def device(uuid, index, *, node="a", gi="", profile="1g.10gb"):
+def device(uuid, index, *, node="a", gi="", ci="", profile="1g.10gb"):
     instance = f',GPU_I_ID="{gi}",GPU_I_PROFILE="{profile}"' if gi else ""
+    instance += f',GPU_CI_ID="{ci}"' if ci else ""
     return f'gpu="{index}",UUID="{uuid}",hostname="{node}"{instance}'
 
 
@@ -79,6 +80,8 @@ def held(labels, namespace, name):
 
 A0, A1, A2 = (device(f"GPU-a{i}", i) for i in range(3))
 B0, B1, B2, B3 = (device("GPU-b0", 0, node="b", gi=gi) for gi in ("", "1", "2", "3"))
+# An instance that two compute instances share: it cannot itself be given out.
+C, C0, C1 = (device("GPU-b0", 0, node="b", gi="4", ci=ci) for ci in ("", "0", "1"))
 
 PAGE_A = [
     *activity(A0, 0.8),
@@ -108,6 +111,11 @@ PAGE_B = [
     holders(B1, 1),
     holders(B2, 0),
     holders(B3, 1),
+    *(f'gpugauge_device_info{{{labels},model="NVIDIA-A100"}} 1' for labels in (C, C0, C1)),
+    *(f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{labels}}} 0.4" for labels in (C0, C1)),
+    held(C0, "notebooks", "nb-2"),
+    holders(C0, 1),
+    holders(C1, 0),
     f"gpugauge_device_up{{{B0}}} 1",
     *health("b", observed=1),
 ]
@@ -228,9 +236,9 @@ def test_a_card_of_which_instances_are_held_is_held_once(base):
 
 
 def test_the_parts_of_what_gpus_do_add_up_to_all_of_them(base):
-    assert value(base, "gpu-fleet", "What GPUs and instances do", "A") == 4
+    assert value(base, "gpu-fleet", "What GPUs and instances do", "A") == 5
     assert value(base, "gpu-fleet", "What GPUs and instances do", "B") == 1
-    assert value(base, "gpu-fleet", "What GPUs and instances do", "D") == 1
+    assert value(base, "gpu-fleet", "What GPUs and instances do", "D") == 2
     assert nothing(base, "gpu-fleet", "What GPUs and instances do", "C")
     assert nothing(base, "gpu-fleet", "What GPUs and instances do", "E")
 
@@ -245,7 +253,7 @@ def test_idle_held_devices_are_counted_and_their_pod_is_named(base):
 
 
 def test_the_mean_of_held_gpus_leaves_free_ones_out(base):
-    assert value(base, "gpu-fleet", "Utilisation of held GPUs") == (0.8 + 0 + 0.5 + 0.4 + 0.4) / 5
+    assert value(base, "gpu-fleet", "Utilisation of held GPUs") == (0.8 + 0 + 0.5 + 3 * 0.4) / 6
 
 
 def test_memory_and_power_are_sums_over_each_card_once(base):
