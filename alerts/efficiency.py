@@ -41,11 +41,11 @@ max by ({POD}) ({TRAINING})
 * on () group_left ()
 {threshold("GPUPodLowUtilization", LOW_UTILIZATION)}
 or
-(pod:gpu_devices:count * 0 + 1 unless on ({POD}) {GPU_POD})
+(pod:gpu_devices:count * 0 + 1 unless on ({POD}) {GPU_POD}{{class!=""}})
 * on () group_left ()
 {threshold("GPUPodIdle", IDLE)}"""
 """Pods of class training are judged by their own limit or the common one; serving and interactive pods have none
-here, their bursts are normal; a pod whose owner nobody knows is judged only as idle."""
+here, their bursts are normal; a pod whose class nobody knows is judged only as idle."""
 
 LOW = f"""(
   avg_over_time(pod:gpu_busy:ratio[{WINDOW_SECONDS // 60}m])

@@ -126,6 +126,8 @@ ROWS = (
     Row("25-interactive", (idle(),), never(), pods=(Pod(cls="interactive"),)),
     Row("26-unknown-owner-little", (Card(always(0.1)),), never(), pods=(Pod(watchers=0, ksm=1),)),
     Row("26-unknown-owner-idle", (Card(always(0.009)),), FIRES, pods=(Pod(watchers=0, ksm=1),)),
+    Row("26-unknown-class-little", (Card(always(0.1)),), never(), pods=(Pod(cls=""),)),
+    Row("26-unknown-class-idle", (Card(always(0.009)),), FIRES, pods=(Pod(cls=""),)),
     Row("27-no-engine-but-video", (Card(encoder=0),), never()),
     Row("28-sidecar", (idle(),), FIRES, pods=(Pod(containers=("main", "sidecar")),), flavours=OWN),
     Row(

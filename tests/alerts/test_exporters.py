@@ -83,7 +83,16 @@ def test_a_node_that_a_stock_exporter_shows_is_not_blind(tmp_path):
     scene.expect(
         "gpu_instance:gpugauge_device:info",
         30,
-        ({"__name__": "gpu_instance:gpugauge_device:info", "node": "node-1", "UUID": "GPU-1", "gpu": "0", "model": "T4"}, 1.0),
+        (
+            {
+                "__name__": "gpu_instance:gpugauge_device:info",
+                "node": "node-1",
+                "UUID": "GPU-1",
+                "gpu": "0",
+                "model": "T4",
+            },
+            1.0,
+        ),
     )
     _passes(tmp_path, scene)
 

@@ -12,7 +12,9 @@ ALERT = "GPUWorkloadPending"
 class Queue:
     """Pods of one namespace as a watcher shows them."""
 
-    def __init__(self, scene: Scene, namespace: str, *, honor: bool = True, watcher: str = "0", cluster: str = "") -> None:
+    def __init__(
+        self, scene: Scene, namespace: str, *, honor: bool = True, watcher: str = "0", cluster: str = ""
+    ) -> None:
         self.scene, self.namespace, self.honor = scene, namespace, honor
         self.target = {"job": "gpugauge-cluster", "instance": f"watcher-{watcher}:9410", "cluster": cluster}
         self.target |= {"namespace": "monitoring", "pod": f"watcher-{watcher}", "container": "watcher"}
@@ -108,7 +110,17 @@ def test_the_same_workload_in_two_clusters_is_two_alerts_with_their_own_reasons(
         scene.expect(
             f'workload:gpu_pending_oldest:info{{cluster="{cluster}"}} > bool 0',
             20,
-            ({"cluster": cluster, "namespace": "twin", "workload": "train", "workload_type": "Job", "pod": "train-0", "reason": reason}, 1.0),
+            (
+                {
+                    "cluster": cluster,
+                    "namespace": "twin",
+                    "workload": "train",
+                    "workload_type": "Job",
+                    "pod": "train-0",
+                    "reason": reason,
+                },
+                1.0,
+            ),
         )
     chosen = f'alertname="{ALERT}", alertstate="firing"'
     scene.expect(f"count by (cluster) (ALERTS{{{chosen}}})", 20, ({"cluster": "east"}, 1.0), ({"cluster": "west"}, 1.0))
