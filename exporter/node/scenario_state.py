@@ -37,7 +37,10 @@ DRAM_ACTIVE = 1005
 XID = 230
 FB_TOTAL, FB_FREE, FB_USED, FB_RESERVED, FB_USED_RATIO = 250, 251, 252, 253, 254
 GPU_LOST = -18
-IDENTITY = frozenset({1, 2, 5, NAME, 52, SERIAL, UUID, 55, BUS_ID, 63, 67, 69, VBIOS})
+DEVICE_COUNT = 4
+WATT_DIGITS = 3
+"""The driver gives power in milliwatts."""
+IDENTITY = frozenset({1, 2, DEVICE_COUNT, 5, NAME, 52, SERIAL, UUID, 55, BUS_ID, 63, 67, 69, VBIOS})
 """Fields that say what a device is: they survive its loss, and an event has to name them to spoil them."""
 
 CellMap = Mapping[int, ScriptCell]
@@ -141,6 +144,7 @@ class _Moment:
         mig, instances = (change.mig, change.instances) if isinstance(change, Mig) else (spec.mig, spec.instances)
         since = change.at if change else 0.0
         cells = self._play(spec.use, spec.fields) | _board_identity(spec, self.document.versions, self.t, mig=mig)
+        cells[DEVICE_COUNT] = ScriptCell(len(self.document.devices), self.t)
         cells |= {i: ScriptCell(None, self.t, "not_supported") for i in UTILISATION} if mig else {}
         seen = lost.seen if isinstance(lost, Lost) else None
         return BoardState(
@@ -227,6 +231,8 @@ def _typed(field: Field, cell: ScriptCell) -> ScriptCell:
         return ScriptCell(round(value), cell.stamp)
     if field.kind == "float" and isinstance(value, int):
         return ScriptCell(float(value), cell.stamp)
+    if field.unit == "watts" and isinstance(value, float):
+        return ScriptCell(round(value, WATT_DIGITS), cell.stamp)
     return cell
 
 

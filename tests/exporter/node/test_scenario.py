@@ -237,6 +237,13 @@ def test_values_have_the_type_of_their_field():
     assert (cells[155].value, type(cells[155].value)) == (300.0, float)
 
 
+def test_power_has_milliwatts_and_every_board_knows_how_many_there_are():
+    shape = {"shape": "sine", "mean": 300.123456, "amplitude": 0, "period": 9}
+    state = scenario(board(fields={"155": shape}), board(uuid="GPU-b", index=1)).at(1)
+    assert state.boards[0].cells[POWER].value == 300.123
+    assert [one.cells[4].value for one in state.boards] == [2, 2]
+
+
 def test_identity_and_free_memory_follow_from_the_device():
     cells = only(scenario(board(serial="S1", mig=True, fields={"252": 1000, "253": 559})).at(0)).cells
     assert [cells[n].value for n in (50, 52, 53, 54, 55, 57, 67, 250, 251)] == [
