@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from exporter import cli, log
-from exporter.config import ConfigError, LogConfig, watcher_config, node_config
+from exporter.config import ConfigError, LogConfig, node_config, watcher_config
 from exporter.listener import ListenError
 from exporter.tls import TlsError
 from exporter.webconfig import WebConfigError

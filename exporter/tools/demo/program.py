@@ -40,10 +40,10 @@ def _say(sentence: str) -> None:
 
 
 def _show(stack: Stack, ports: Ports, seconds: float) -> None:
-    urls = _urls(ports)
+    places = urls(ports)
     end = time.monotonic() + seconds if seconds else float("inf")
     pace = REFRESH_SECONDS if sys.stdout.isatty() else LINES_SECONDS
-    with _screen(urls) if sys.stdout.isatty() else _plain(urls) as show:
+    with _screen(places) if sys.stdout.isatty() else _plain(places) as show:
         shown = 0
         while time.monotonic() < end:
             if (ended := stack.ended()) is not None:
@@ -63,7 +63,7 @@ def _look(stack: Stack) -> Picture | None:
     return picture if picture.gpus else None
 
 
-def _urls(ports: Ports) -> Urls:
+def urls(ports: Ports) -> Urls:
     targets = ports.targets()
     return (
         ("Prometheus", f"http://127.0.0.1:{ports.prometheus}/alerts"),
@@ -74,15 +74,15 @@ def _urls(ports: Ports) -> Urls:
 
 
 @contextmanager
-def _plain(urls: Urls) -> Iterator[Show]:
-    yield lambda picture: _say("\n".join(lines(picture, urls)))
+def _plain(places: Urls) -> Iterator[Show]:
+    yield lambda picture: _say("\n".join(lines(picture, places)))
 
 
 @contextmanager
-def _screen(urls: Urls) -> Iterator[Show]:
+def _screen(places: Urls) -> Iterator[Show]:
     from rich.live import Live  # noqa: PLC0415 - only the demo on a terminal needs it
 
     from exporter.tools.demo.screen import draw  # noqa: PLC0415
 
     with Live(screen=False, auto_refresh=False) as live:
-        yield lambda picture: live.update(draw(picture, urls), refresh=True)
+        yield lambda picture: live.update(draw(picture, places), refresh=True)
