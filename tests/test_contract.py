@@ -1,0 +1,111 @@
+"""Exporter, rules and dashboards meet here: whatever is asked for is exposed, recorded, or named as foreign."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from alerts import GROUPS
+from alerts.rule import Alert, Recording
+from exporter.node.field import fields_by_name
+from exporter.tools.reference import sections
+from tests.promql import grouping_labels, selectors
+
+FOREIGN = {
+    "up": {"job", "instance", "node", "namespace", "pod"},
+    "ALERTS": {"alertname", "alertstate", "component"},
+    "ALERTS_FOR_STATE": {"alertname", "component"},
+    "kube_pod_start_time": {"namespace", "pod"},
+    "kube_pod_status_phase": {"namespace", "pod", "phase"},
+}
+"""Prometheus' own series, and kube-state-metrics' where no watcher speaks of a pod."""
+
+TARGET = {"cluster", "job", "instance", "node"}
+"""Labels that a scrape adds; `cluster` comes from relabelling or federation."""
+
+DCGM = {
+    "gpu", "UUID", "uuid", "pci_bus_id", "device", "modelName", "GPU_I_PROFILE", "GPU_I_ID", "GPU_CI_ID", "hostname",
+    "Hostname", "namespace", "pod", "container", "pod_name", "pod_namespace", "container_name", "pod_uid",
+    "exported_namespace", "exported_pod", "exported_container",
+}  # fmt: skip
+"""Labels of DCGM-named series in every generation, and what a scrape without honor_labels makes of them."""
+
+JOINED = {"engine", "model", "team", "q", "alert", "reason", "workload", "workload_type", "class", "uid"}
+"""Labels that rules make themselves or copy from info series."""
+
+
+def exposed():
+    found = {}
+    for _, _, metrics in sections():
+        for metric in metrics:
+            found.setdefault(metric.name, set()).update(metric.labels)
+    return found
+
+
+EXPOSED = exposed()
+RULES = {f"{group.name}: {rule.name}": rule for group in GROUPS for rule in group.rules}
+RECORDED = {rule.name for rule in RULES.values() if isinstance(rule, Recording)}
+
+
+def panel_expressions():
+    for file in sorted(Path("deploy/generated/dashboards").glob("*.json")):
+        for panel in panels(json.loads(file.read_text())["panels"]):
+            for target in panel.get("targets", ()):
+                plain = target["expr"].replace("$__rate_interval", "5m").replace("$__range", "1h")
+                yield f"{file.stem}: {panel['title']} {target['refId']}", plain
+
+
+def panels(found):
+    for panel in found:
+        yield panel
+        yield from panels(panel.get("panels", ()))
+
+
+EXPRESSIONS = {name: rule.expr for name, rule in RULES.items()} | dict(panel_expressions())
+
+
+def labels_of(name):
+    """The labels by which a series may be selected; None where any may."""
+    if name in RECORDED:
+        return None
+    if name in FOREIGN:
+        return FOREIGN[name] | TARGET
+    if name in EXPOSED and not name.startswith("DCGM_"):
+        return EXPOSED[name] | TARGET
+    return DCGM | TARGET if name in fields_by_name() else set()
+
+
+def test_there_are_expressions_to_judge():
+    assert len(EXPRESSIONS) > 60
+    assert any("gpu-fleet" in name for name in EXPRESSIONS)
+
+
+@pytest.mark.parametrize("where", sorted(EXPRESSIONS))
+def test_asks_only_for_series_and_labels_that_exist(where):
+    for name, matchers in selectors(EXPRESSIONS[where]):
+        assert name in RECORDED | FOREIGN.keys() | EXPOSED.keys() | fields_by_name().keys(), f"nobody exposes {name}"
+        allowed = labels_of(name)
+        if allowed is not None:
+            assert set(matchers) <= allowed, f"{name} has no such label"
+
+
+@pytest.mark.parametrize("where", sorted(RULES))
+def test_groups_only_by_labels_that_somebody_sets(where):
+    known = DCGM | TARGET | JOINED | {label for labels in EXPOSED.values() for label in labels}
+    assert grouping_labels(EXPRESSIONS[where]) <= known
+
+
+def test_panels_read_recorded_series_and_the_exporters_health_only():
+    own = {name for name in EXPOSED if name.startswith("gpugauge_")}
+    for where, expression in dict(panel_expressions()).items():
+        names = {name for name, _ in selectors(expression)}
+        assert not {name for name in names if name.startswith("DCGM_")}, where
+        assert names <= RECORDED | own | FOREIGN.keys(), where
+
+
+def test_what_alerts_query_in_their_texts_is_recorded():
+    for where, rule in RULES.items():
+        if isinstance(rule, Alert):
+            text = rule.description + rule.summary + "".join(value for _, value in rule.annotations)
+            asked = {word for word in text.replace("{", " ").replace('"', " ").split() if word.count(":") == 2}
+            assert asked <= RECORDED, where
