@@ -178,14 +178,8 @@ def build(scene: Scene, row: Row, flavour: Flavour) -> None:
 
 
 def expect_firing(scene: Scene, node: Node, minute: float, pods: list[Pod]) -> None:
-    """Exactly one alert for each of the pods, and none for any other of the namespace."""
-    labels = "pod, node, workload, workload_type"
-    chosen = f'alertname="{ALERT}", alertstate="firing", namespace="{node.namespace}"'
-    scene.expect(
-        f"count by ({labels}) (ALERTS{{{chosen}}})",
-        minute,
-        *((node.workload(pod), 1.0) for pod in sorted(pods, key=lambda pod: pod.name)),
-    )
+    """Exactly one alert for each of the pods, with its owner, and none for any other of the namespace."""
+    scene.expect_firing(ALERT, node.namespace, minute, [node.workload(pod) for pod in pods])
 
 
 def exporter_is_no_holder(scene: Scene, flavour: Flavour) -> None:

@@ -16,6 +16,7 @@ from alerts.rulefile import rule_file
 CACHE = Path(__file__).parents[2] / ".cache/tools/bin"
 STEP = 30
 NAME = "__name__"
+FIRING_BY = "pod, node, workload, workload_type"
 
 Labels = Mapping[str, str]
 
@@ -34,6 +35,7 @@ class Scene:
     series: list[tuple[str, str]] = field(default_factory=list)
     expectations: list[tuple[str, float, list[tuple[str, float]]]] = field(default_factory=list)
     alerts: list[tuple[str, float, list[tuple[Labels, Labels]]]] = field(default_factory=list)
+    firing: dict[tuple[str, float], dict[str, list[Labels]]] = field(default_factory=dict)
 
     def add(self, name: str, labels: Labels, values: object) -> None:
         """A stored series; labels with an empty value are no labels. Twice the same series is a mistake."""
@@ -45,6 +47,22 @@ class Scene:
         """The expression gives exactly these samples at that minute."""
         listed = [(selector(labels.get(NAME, ""), labels), value) for labels, value in samples]
         self.expectations.append((expression, minute, listed))
+
+    def expect_firing(self, alert: str, namespace: str, minute: float, found: list[Labels]) -> None:
+        """In that namespace exactly one alert fires for each of the given label sets (FIRING_BY).
+
+        All namespaces asked about at one minute become one expression: thousands of small ones take long.
+        """
+        self.firing.setdefault((alert, minute), {})[namespace] = found
+
+    def asked(self) -> list[tuple[str, float, list[tuple[str, float]]]]:
+        """Every expression with its minute and its samples."""
+        together = []
+        for (alert, minute), spaces in self.firing.items():
+            chosen = f'alertname="{alert}", alertstate="firing", namespace=~"{"|".join(spaces)}"'
+            samples = [(selector("", {**labels, "namespace": name}), 1.0) for name in spaces for labels in spaces[name]]
+            together.append((f"count by (namespace, {FIRING_BY}) (ALERTS{{{chosen}}})", minute, samples))
+        return self.expectations + together
 
     def expect_alerts(self, alert: str, minute: float, *found: tuple[Labels, Labels]) -> None:
         """Exactly these alerts (labels, annotations) fire at that minute."""
@@ -92,7 +110,7 @@ def _scene(scene: Scene) -> dict[str, object]:
                 "eval_time": _at(minute),
                 "exp_samples": [{"labels": labels, "value": value} for labels, value in samples],
             }
-            for expression, minute, samples in scene.expectations
+            for expression, minute, samples in scene.asked()
         ],
         "alert_rule_test": [
             {

@@ -1,4 +1,4 @@
-"""The routing example: amtool accepts it, every alert reaches the receiver of its `notify`, inhibitions are explicit."""
+"""The routing example: amtool accepts it, every alert reaches the receiver of its `notify`, inhibitions are named."""
 
 import re
 import subprocess

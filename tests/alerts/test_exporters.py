@@ -1,8 +1,8 @@
 """GPUExporterDown and GPUWatcherDown: who is blind, and who only looks it."""
 
 from alerts import GROUPS
-from alerts.rulefile import labels_of
 from alerts.rule import RUNBOOK, Alert
+from alerts.rulefile import labels_of
 from tests.alerts.fleet import always, stored
 from tests.alerts.promtool import Scene, run, write_rules, write_test
 

@@ -1,4 +1,4 @@
-"""The committed files are what the rules say, and what Prometheus, the Operator's schema and a reader expect of them."""
+"""The committed files are what the rules say, and what Prometheus, the Operator and a reader expect of them."""
 
 import re
 import subprocess

@@ -3,8 +3,8 @@
 import pytest
 
 from alerts import GROUPS
-from alerts.rulefile import annotations_of, labels_of
 from alerts.rule import RUNBOOK, Alert
+from alerts.rulefile import annotations_of, labels_of
 from tests.alerts.fleet import FLAVOURS, Card, Node, Pod, always
 from tests.alerts.matrix import ALERT, ROWS, matrix, threshold_scene
 from tests.alerts.promtool import Scene, run, write_rules, write_test

@@ -1,8 +1,8 @@
 """GPUWorkloadPending: one alert per workload, its clock without the reason, its text with it."""
 
 from alerts import GROUPS
-from alerts.rulefile import labels_of
 from alerts.rule import RUNBOOK, Alert
+from alerts.rulefile import labels_of
 from tests.alerts.fleet import always, stored
 from tests.alerts.promtool import Scene, run, write_rules, write_test
 
