@@ -1,0 +1,152 @@
+"""Pages of the whole flow for scenarios: any source of devices, the holders as the kubelet, a fixed clock."""
+
+import re
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_string_to_metric_families as text_families
+
+from exporter.exposition import Page, render
+from exporter.node.allocation import Allocation
+from exporter.node.attribution import AttributionRules
+from exporter.node.counters import parse
+from exporter.node.device_labels import LabelStyle
+from exporter.node.field import fields
+from exporter.node.pipeline import NodePipeline, NodeSources
+from exporter.node.program import load_counters
+from exporter.node.reading import ReaderConfig
+from exporter.node.scenario import builtin, load
+from exporter.node.simulated import SimulatedSource
+from exporter.self_metrics import ConfigState, SelfMetrics
+from exporter.tools.demo.past import StaticAllocations
+
+EPOCH = 1_800_000_000.0
+HOSTNAME = "node-1"
+INTERVAL = 10.0
+OWN_FOLDER = Path(__file__).parents[2] / "fakes" / "scenarios"
+SCENARIOS = {name: name for name in builtin()} | {path.stem: str(path) for path in sorted(OWN_FOLDER.glob("*.json"))}
+"""What `load` takes, by name: those of the package and those of the tests."""
+
+VOLATILE = (
+    (re.compile(r'((?<![a-z_])version|python_version)="[^"]*"'), r'\1="*"'),
+    (re.compile(r"^(gpugauge_source_read_duration_seconds\{.*\}) .*$", re.MULTILINE), r"\1 *"),
+)
+"""What differs from release to release or from run to run."""
+
+DCGM_COUNTER = re.compile(r"^(# TYPE DCGM_\w+) counter$", re.MULTILINE)
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def default_counters():
+    return load_counters(None).counters
+
+
+def every_counter():
+    """A counters file of every field there is; texts become labels."""
+    rows = (f"{f.names[0]}, {'label' if f.kind == 'string' else 'gauge'}, Field {f.id}." for f in fields().values())
+    return parse("\n".join(rows), "every.csv")
+
+
+def config_of(source, counters, **more):
+    return ReaderConfig(source, tuple(field.wanted() for field in counters.fields), INTERVAL, **more)
+
+
+@dataclass
+class Played:
+    """A node exporter's flow without its threads; `page` takes one pass at the time that its clock shows."""
+
+    pipeline: NodePipeline
+    own: SelfMetrics
+    registry: CollectorRegistry
+
+    def page(self) -> Page:
+        snapshot = self.pipeline.take()
+        self.own.observe(snapshot)
+        return render(snapshot.families, self.registry)
+
+
+def played(devices, kubelet, counters, clock=lambda: EPOCH, **more) -> Played:
+    sources = NodeSources(devices, kubelet)
+    pipeline = NodePipeline(sources, counters, LabelStyle(HOSTNAME), AttributionRules(), lambda: 0, clock=clock, **more)
+    own = SelfMetrics({"hostname": HOSTNAME}, config=lambda: ConfigState("0" * 64, successful=True, at=EPOCH))
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(own)
+    return Played(pipeline, own, registry)
+
+
+class Simulation:
+    """The flow over the simulated source, at a scenario time that the test sets."""
+
+    def __init__(self, name, counters=None, t=0.0, **more):
+        counters = counters or default_counters()
+        scenario = load(SCENARIOS[name])
+        self.t = 0.0
+        self._begin = scenario.begins(EPOCH)
+        source = SimulatedSource(config_of("simulated", counters, scenario=SCENARIOS[name]), self.now)
+        self.played = played(source, StaticAllocations(scenario, lambda: self.t), counters, self.now, **more)
+        self.t = t
+
+    def now(self) -> float:
+        return self._begin + self.t
+
+    def page(self, t: float | None = None) -> Page:
+        self.t = self.t if t is None else t
+        return self.played.page()
+
+
+@dataclass
+class FixedAllocations:
+    """A kubelet whose answer a test sets; None is none."""
+
+    answer: tuple[Allocation, ...] | None
+    error: Callable[[], Exception] | None = None
+    name: str = "kubelet"
+
+    def read(self):
+        if self.answer is None:
+            raise self.error()
+        return self.answer
+
+    def close(self): ...
+
+
+def without_volatile(text: str) -> str:
+    for pattern, instead in VOLATILE:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _series(families) -> Series:
+    found: Series = {}
+    for family in families:
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in found, f"{key} is there twice"
+            found[key] = sample.value
+    return found
+
+
+def series_of(text: bytes) -> Series:
+    """Every series of a text page, by a parser that is not ours; none may be there twice.
+
+    The parser gives every counter the ending `_total`, which counters with names of DCGM do not have.
+    """
+    return _series(text_families(DCGM_COUNTER.sub(r"\1 untyped", text.decode())))
+
+
+def openmetrics_series_of(text: bytes) -> Series:
+    """The same of an OpenMetrics page."""
+    return _series(openmetrics_families(text.decode()))
+
+
+@contextmanager
+def closing(played_: Played):
+    try:
+        yield played_
+    finally:
+        played_.pipeline.close()
