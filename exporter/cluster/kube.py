@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import urllib3
+import yaml
 from kubernetes import config as kubernetes_config
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
@@ -38,6 +39,14 @@ REASONS = (
 )
 """Every reason for which a watch starts anew: those of ApiError, and a defect of our own."""
 _BY_STATUS = {410: "expired", 429: "throttled", 401: "unauthorized", 403: "forbidden"}
+_NO_CONFIGURATION = (
+    kubernetes_config.ConfigException,
+    yaml.YAMLError,
+    OSError,
+    ValueError,
+    TypeError,  # the client's loader trips so over a file of another shape
+    AttributeError,
+)
 _SERVER_ERROR = 500
 _OK = 200
 
@@ -107,6 +116,8 @@ class Api:
             finally:
                 response.close()
                 response.release_conn()
+        except kubernetes_config.ConfigException as error:  # credentials are refreshed while a request is made
+            raise ApiError("no_configuration", f"no usable credentials: {error}") from error
         except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
             raise ApiError("unreachable", f"the API server cannot be reached: {_brief(error)}") from error
 
@@ -158,7 +169,7 @@ def open_api(config: ClusterConfig) -> Api:
     try:
         _configure(configuration, config)
         return Api(ApiClient(configuration))
-    except (kubernetes_config.ConfigException, OSError, ValueError) as error:
+    except _NO_CONFIGURATION as error:
         raise ApiError("no_configuration", f"no usable API server configuration: {error}") from error
 
 

@@ -52,7 +52,7 @@ def _histogram(text: str) -> str:
     Other plugins may speak between the two (`no new claims to deallocate, preemption: …` since 1.34), so the first
     full stop followed by a blank is the border: no resource, taint or volume name holds a blank.
     """
-    return text.split("preemption: ", 1)[0].split(". ", 1)[0].strip().removesuffix(".")
+    return text.split(". ", 1)[0].strip().removesuffix(".")
 
 
 def _cause(text: str, gpus: GpuResources) -> Cause:

@@ -141,7 +141,7 @@ def test_while_namespaces_are_unknown_no_class_is_guessed():
     series = shown(replace(cluster(), namespaces=None))
     infos = of("gpugauge_gpu_pod_info", series)
     assert infos
-    assert all('class=""' in key for key in infos if 'pod="new"' not in key)
+    assert all(',class=""' in key for key in infos if 'pod="new"' not in key)
     assert not of("gpugauge_namespace_alert_optout", series)
 
 

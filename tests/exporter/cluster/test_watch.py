@@ -396,8 +396,12 @@ def test_the_token_of_a_kubeconfig_is_sent_and_a_new_one_is_read_after_a_refusal
     simulated.stop()
 
 
-def test_without_any_configuration_it_says_so(tmp_path, started):
-    pipeline = started(ClusterConfig(kubeconfig=str(tmp_path / "missing")))
+@pytest.mark.parametrize("text", [None, "", "{", "kind: Config", "just words"])
+def test_without_a_usable_configuration_it_says_so(tmp_path, started, text):
+    path = tmp_path / "config"
+    if text is not None:
+        path.write_text(text)
+    pipeline = started(ClusterConfig(kubeconfig=str(path)))
     until(lambda: health(pipeline).reason == "no_configuration")
     assert pods_of(pipeline) == set()
 
