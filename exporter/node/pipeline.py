@@ -42,6 +42,7 @@ class NodePipeline:
         rules: AttributionRules,
         expected_gpus: Callable[[], int] = lambda: 0,
         clock: Callable[[], float] = time.time,
+        held: HeldAllocations | None = None,
     ) -> None:
         self._sources = sources
         self._counters = counters
@@ -49,7 +50,7 @@ class NodePipeline:
         self._hostname = style.hostname
         self._labels = DeviceLabelCache(style)
         self._inventory = InventoryFamilies(style.hostname)
-        self._held = HeldAllocations()
+        self._held = held or HeldAllocations()
         self._allocation = AllocationView(style.hostname, rules)
         self._expected = expected_gpus
         self._clock = clock

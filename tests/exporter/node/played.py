@@ -1,17 +1,15 @@
 """Pages of the whole flow for scenarios: any source of devices, the holders as the kubelet, a fixed clock."""
 
 import re
-from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from exporter.exposition import Page, render
-from exporter.node.allocation import Allocation
 from exporter.node.attribution import AttributionRules
 from exporter.node.counters import parse
 from exporter.node.device_labels import LabelStyle
@@ -22,6 +20,7 @@ from exporter.node.reading import ReaderConfig
 from exporter.node.scenario import builtin, load
 from exporter.node.simulated import SimulatedSource
 from exporter.self_metrics import ConfigState, SelfMetrics
+from exporter.source import Source, SourceError
 from exporter.tools.demo.past import StaticAllocations
 
 EPOCH = 1_800_000_000.0
@@ -79,16 +78,50 @@ def played(devices, kubelet, counters, clock=lambda: EPOCH, **more) -> Played:
     return Played(pipeline, own, registry)
 
 
+class Fixed(NamedTuple):
+    """A source that always answers the same."""
+
+    name: str
+    answer: Any
+
+    def read(self):
+        return self.answer
+
+    def close(self): ...
+
+
+@dataclass
+class Breakable:
+    """A source that fails for as long as a test gives it a reason."""
+
+    source: Source[Any]
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    def read(self):
+        if self.reason:
+            raise SourceError(self.reason, "it was broken by a test")
+        return self.source.read()
+
+    def close(self):
+        self.source.close()
+
+
 class Simulation:
     """The flow over the simulated source, at a scenario time that the test sets."""
 
-    def __init__(self, name, counters=None, t=0.0, **more):
+    def __init__(self, name, counters=None, t=0.0, *, attributed=True, **more):
         counters = counters or default_counters()
         scenario = load(SCENARIOS[name])
         self.t = 0.0
         self._begin = scenario.begins(EPOCH)
         source = SimulatedSource(config_of("simulated", counters, scenario=SCENARIOS[name]), self.now)
-        self.played = played(source, StaticAllocations(scenario, lambda: self.t), counters, self.now, **more)
+        self.devices = Breakable(source)
+        self.kubelet = Breakable(StaticAllocations(scenario, lambda: self.t)) if attributed else None
+        self.played = played(self.devices, self.kubelet, counters, self.now, **more)
         self.t = t
 
     def now(self) -> float:
@@ -97,22 +130,6 @@ class Simulation:
     def page(self, t: float | None = None) -> Page:
         self.t = self.t if t is None else t
         return self.played.page()
-
-
-@dataclass
-class FixedAllocations:
-    """A kubelet whose answer a test sets; None is none."""
-
-    answer: tuple[Allocation, ...] | None
-    error: Callable[[], Exception] | None = None
-    name: str = "kubelet"
-
-    def read(self):
-        if self.answer is None:
-            raise self.error()
-        return self.answer
-
-    def close(self): ...
 
 
 def without_volatile(text: str) -> str:
@@ -142,11 +159,3 @@ def series_of(text: bytes) -> Series:
 def openmetrics_series_of(text: bytes) -> Series:
     """The same of an OpenMetrics page."""
     return _series(openmetrics_families(text.decode()))
-
-
-@contextmanager
-def closing(played_: Played):
-    try:
-        yield played_
-    finally:
-        played_.pipeline.close()
