@@ -1,5 +1,6 @@
 """The HTTP side of the simulated API server: one connection after another, and what may go wrong with each."""
 
+import gzip
 import json
 import socket
 import sys
@@ -16,6 +17,8 @@ from urllib.parse import parse_qsl, urlsplit
 Object = dict[str, Any]
 KindName = Literal["pods", "nodes", "namespaces"]
 KINDS: tuple[KindName, ...] = ("pods", "nodes", "namespaces")
+_COMPRESSED_FROM = 128 << 10
+"""Bytes above which the API server compresses an answer for whoever can read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +189,8 @@ class _Exchange(BaseHTTPRequestHandler):
         self._answer(code, json.dumps(status_of(code, reason, reason)).encode(), *more)
 
     def _answer(self, code: int, body: bytes, *headers: tuple[str, str]) -> None:
+        if len(body) > _COMPRESSED_FROM and "gzip" in self.headers.get("Accept-Encoding", ""):
+            body, headers = gzip.compress(body, 1), (*headers, ("Content-Encoding", "gzip"))
         self._head(code, ("Content-Length", str(len(body))), *headers)
         self.wfile.write(body)
 

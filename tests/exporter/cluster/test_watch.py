@@ -4,6 +4,7 @@ import json
 import logging
 import threading
 import time
+import urllib.request
 
 import pytest
 
@@ -100,6 +101,16 @@ def test_a_long_list_is_read_page_by_page(server, started):
     assert len(lists) == 7
     assert {request.query["limit"] for request in lists} == {"4"}
     assert all("resourceVersion" not in request.query for request in lists)
+
+
+def test_a_large_page_comes_compressed_and_is_read_whole(server, started):
+    expected = fill(server, 300)
+    pipeline = started(config_of(server))
+    until(pipeline.ready)
+    assert pods_of(pipeline) == expected
+    page = urllib.request.Request(f"{server.url}/api/v1/pods?limit=500", headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(page) as answer:
+        assert answer.headers["Content-Encoding"] == "gzip"
 
 
 def test_a_watch_begins_where_the_list_ended_and_asks_for_bookmarks(server, started):
