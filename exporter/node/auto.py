@@ -4,8 +4,9 @@ In order: a host engine that can be reached; an embedded engine, only where no o
 two of them can deadlock the driver; NVML. Never the simulated source.
 """
 
+import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -15,6 +16,8 @@ from exporter.node.engines import foreign_engines, listening_engine
 from exporter.node.nvml.source import NvmlSource
 from exporter.node.reading import DeviceSource, ReaderConfig, Readings
 from exporter.source import SourceError
+
+_log = logging.getLogger(__name__)
 
 Choice = Literal["host engine", "embedded engine", "nvml"]
 Opener = Callable[[ReaderConfig], DeviceSource]
@@ -72,10 +75,10 @@ class AutoSource:
                 failures.append((choice, error))
                 continue
             self._chosen, self.name = source, source.name
+            _log.info("reading from %s%s", choice, f"; passed over {_sentence(failures)}" if failures else "")
             return self._answered(readings)
-        sentence = "; ".join(f"{choice}: {error}" for choice, error in failures)
         # The first candidate is the one that the node is meant to have; its reason says what to repair.
-        raise SourceError(failures[0][1].reason, sentence)
+        raise SourceError(failures[0][1].reason, _sentence(failures))
 
     def _candidates(self) -> Iterator[tuple[Choice, ReaderConfig]]:
         """What this node offers, best first, looked up one by one as the ones before fail."""
@@ -89,3 +92,7 @@ class AutoSource:
     def _answered(self, readings: Readings) -> Readings:
         self._answered_at = self._clock()
         return readings
+
+
+def _sentence(failures: Sequence[tuple[Choice, SourceError]]) -> str:
+    return "; ".join(f"{choice}: {error}" for choice, error in failures)

@@ -28,7 +28,10 @@ def _claim_pipes() -> tuple[int, int]:
 
 
 def _leave_with_parent(requests: int, done: threading.Event) -> None:
-    """Ends the process when the other end of the pipe is gone and the main thread does not come back in time."""
+    """Ends the process when the other end of the pipe is gone and the main thread does not come back in time.
+
+    Not left to PR_SET_PDEATHSIG: that fires when the thread that started us ends, which need not be the process.
+    """
     waiting = select.poll()
     waiting.register(requests, 0)  # a hang-up is reported without being asked for
     waiting.poll()
