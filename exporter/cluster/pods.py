@@ -1,6 +1,6 @@
 """Families about GPU pods that are not finished: who they are, and what their owners say about alerts."""
 
-from exporter.cluster.identity import NAMESPACE, POD, of_namespace, of_pod, of_workload
+from exporter.cluster.identity import NAMESPACE, POD, LabelPairs, of_namespace, of_pod, of_workload
 from exporter.cluster.record import Pod, Switches
 from exporter.cluster.switches import (
     ALERT,
@@ -63,10 +63,11 @@ def pod_families(view: View) -> list[Family]:
     if view.pods is None:
         return []
     pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))
+    named = [(pod, of_pod(pod)) for pod in pods]
     return [
-        Family(INFO, [(_info(pod, view), 1) for pod in pods]),
-        Family(START, [(view.label(of_pod(pod)), pod.started) for pod in pods if pod.started is not None]),
-        Family(PHASE, [(view.label((*of_pod(pod), ("phase", pod.phase))), 1) for pod in pods if pod.phase]),
+        Family(INFO, [(view.label((*own, *_info(pod, view))), 1) for pod, own in named]),
+        Family(START, [(view.label(own), pod.started) for pod, own in named if pod.started is not None]),
+        Family(PHASE, [(view.label((*own, ("phase", pod.phase))), 1) for pod, own in named if pod.phase]),
         Family(LOW, _thresholds(pods, view)),
         Family(POD_OPTOUT, _optouts(pods, view.now)),
     ]
@@ -92,9 +93,9 @@ def malformed_family(found: list[Malformed]) -> Family:
     return Family(MALFORMED, [(Labels((("key", key),)), count) for key, count in counts.items()])
 
 
-def _info(pod: Pod, view: View) -> Labels:
+def _info(pod: Pod, view: View) -> LabelPairs:
     more = (("class", _class(pod, view)), ("priority_class", pod.priority_class))
-    return view.label((*of_pod(pod), ("node", pod.node), *of_workload(pod), *more))
+    return (("node", pod.node), *of_workload(pod), *more)
 
 
 def _class(pod: Pod, view: View) -> str:
