@@ -1,20 +1,26 @@
 """From the records of one read to columns of judged cells.
 
-The records lie in one reused buffer and are taken apart by columns with strided memoryviews, each one loop in C. A
-field whose whole column is good numbers of one type costs no Python per value.
+A record has 4,128 bytes, of which 40 matter unless it holds a text. Those of all records are brought together first,
+so that the large buffer is walked through once, and taken apart by slices, each one loop in C. A field whose whole
+column is good numbers of one type costs no Python per value.
 """
 
 import ctypes
 import math
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.values import age_limit, judge, status_reason
 from exporter.node.reading import Cell, RejectReason, WantedField
 from exporter.source import SourceError
+
+_USED = layout.VALUE_AT_VALUE + 8
+"""Bytes of a record up to the end of a number."""
+_TYPES = {"int": layout.TYPE_INT64, "float": layout.TYPE_DOUBLE, "string": layout.TYPE_STRING}
 
 
 class RecordBuffer:
@@ -36,23 +42,33 @@ class Decoded:
     """Whether a cell has grown old or is not watched: the engine has forgotten, or the entity is another one now."""
 
 
-class _Column(NamedTuple):
-    """One field of all entities: where its records lie, and their raw parts."""
+class _Parts(NamedTuple):
+    """Records part by part; `places` says where in the buffer each of them lies."""
 
-    records: Sequence[int]
+    places: Sequence[int]
     types: Sequence[int]
     statuses: Sequence[int]
     stamps: Sequence[int]
     integers: Sequence[int]
     doubles: Sequence[float]
 
+    def column(self, place: int, width: int) -> "_Parts":
+        """One field of all entities, where all fields of an entity stand together."""
+        return _Parts(*(part[place::width] for part in self))  # type: ignore[arg-type] # doubles among integers
+
+    def uniform(self, fresh: tuple[int, int]) -> bool:
+        """Whether all are of one type, in order, and of the time in question."""
+        if any(self.statuses) or self.types.count(self.types[0]) != len(self.types):
+            return False
+        return fresh[0] <= min(self.stamps) and max(self.stamps) <= fresh[1]
+
 
 Number = TypeVar("Number", int, float)
 
 
-def _every(whole: "memoryview[Number]", offset: int) -> "memoryview[Number]":
-    """The number at that offset of every record."""
-    return whole[offset // whole.itemsize :: layout.VALUE_SIZE // whole.itemsize]
+def _every(whole: "array[Number]", offset: int) -> "array[Number]":
+    """The number at that offset of every record, out of the used bytes of all."""
+    return whole[offset // whole.itemsize :: _USED // whole.itemsize]
 
 
 class RecordReader:
@@ -67,74 +83,76 @@ class RecordReader:
     ) -> None:
         self._fields = tuple(fields)
         self._limits = tuple(int(age_limit(wanted, interval) * 1e6) for wanted in fields)
-        self._memory = memoryview(buffer.memory)[: len(entities) * len(fields) * layout.VALUE_SIZE]
-        self._heads = _every(self._memory.cast("Q"), 0)  # version word and entity kind in one
-        self._ids = _every(self._memory.cast("I"), layout.VALUE_AT_ENTITY)
-        self._numbers = _every(self._memory.cast("H"), layout.VALUE_AT_FIELD)
-        self._types = _every(self._memory.cast("H"), layout.VALUE_AT_TYPE)
-        self._statuses = _every(self._memory.cast("i"), layout.VALUE_AT_STATUS)
-        self._stamps = _every(self._memory.cast("q"), layout.VALUE_AT_TIMESTAMP)
-        self._integers = _every(self._memory.cast("q"), layout.VALUE_AT_VALUE)
-        self._doubles = _every(self._memory.cast("d"), layout.VALUE_AT_VALUE)
-        self._expected_heads = [layout.VALUE_VERSION | kind << 32 for kind, _ in entities for _ in fields]
-        self._expected_ids = [entity for _, entity in entities for _ in fields]
-        self._expected_numbers = [wanted.id for _ in entities for wanted in fields]
+        size = len(entities) * len(fields) * layout.VALUE_SIZE
+        self._memory = memoryview(buffer.memory)[:size]
+        self._used = [self._memory[begin : begin + _USED] for begin in range(0, size, layout.VALUE_SIZE)]
+        # Expected of every read; arrays of one type compare as bytes.
+        self._heads = array("Q", [layout.VALUE_VERSION | kind << 32 for kind, _ in entities for _ in fields])
+        self._ids = array("I", [entity for _, entity in entities for _ in fields])
+        self._numbers = array("H", [wanted.id for _ in entities for wanted in fields])
+        self._types = array("H", [_TYPES[wanted.kind] for _ in entities for wanted in fields])
+        self._statuses = array("i", [layout.OK] * len(self._ids))
 
     def decode(self, now: int) -> Decoded:
         """The columns as of `now` (µs since the epoch).
 
         Raises SourceError `layout_mismatch` when the records are not what was asked for.
         """
-        order = self._order()
-        views = (self._types, self._statuses, self._stamps, self._integers, self._doubles)
-        raw: tuple[list[Any], ...] = tuple(view.tolist() for view in views)
-        decoded = Decoded()
+        parts, decoded = self._parts(), Decoded()
+        usual = self._usual(parts, now)
         width = len(self._fields)
         for place, wanted in enumerate(self._fields):
-            records = order[place::width]
-            if isinstance(order, range):
-                column = _Column(records, *(whole[place::width] for whole in raw))
-            else:
-                column = _Column(records, *([whole[i] for i in records] for whole in raw))
             fresh = (now - self._limits[place], now + self._limits[place])
-            cells = self._plain(column, wanted, fresh)
-            decoded.columns.append(self._judged(column, wanted, fresh, decoded) if cells is None else cells)
-            decoded.stamps.append(tuple(column.stamps) if wanted.watch == "event" else ())
+            cells = None
+            if usual or parts.column(place, width).uniform(fresh):
+                cells = _plain(parts, place, width, wanted)
+            if cells is None:
+                cells = self._judged(parts.column(place, width), wanted, fresh, decoded)
+            decoded.columns.append(cells)
+            decoded.stamps.append(tuple(parts.stamps[place::width]) if wanted.watch == "event" else ())
         return decoded
 
-    def _order(self) -> Sequence[int]:
+    def _parts(self) -> _Parts:
+        used = b"".join(self._used)
+        shorts, words, longs = array("H", used), array("i", used), array("q", used)
+        order = self._order(used)
+        parts = _Parts(
+            order,
+            _every(shorts, layout.VALUE_AT_TYPE),
+            _every(words, layout.VALUE_AT_STATUS),
+            _every(longs, layout.VALUE_AT_TIMESTAMP),
+            _every(longs, layout.VALUE_AT_VALUE),
+            _every(array("d", used), layout.VALUE_AT_VALUE),
+        )
+        if isinstance(order, range):
+            return parts
+        moved = ([part[place] for place in order] for part in parts[1:])
+        return _Parts(order, *moved)  # type: ignore[arg-type] # doubles among integers
+
+    def _order(self, used: bytes) -> Sequence[int]:
         """Where each asked record lies: in the order of asking nearly always, which the header does not promise."""
-        heads, ids, numbers = self._heads.tolist(), self._ids.tolist(), self._numbers.tolist()
-        if ids == self._expected_ids and numbers == self._expected_numbers and heads == self._expected_heads:
+        heads = _every(array("Q", used), 0)  # version word and entity kind in one
+        ids = _every(array("I", used), layout.VALUE_AT_ENTITY)
+        numbers = _every(array("H", used), layout.VALUE_AT_FIELD)
+        if ids == self._ids and numbers == self._numbers and heads == self._heads:
             return range(len(ids))
         where = {key: place for place, key in enumerate(zip(heads, ids, numbers, strict=True))}
-        asked = zip(self._expected_heads, self._expected_ids, self._expected_numbers, strict=True)
+        asked = zip(self._heads, self._ids, self._numbers, strict=True)
         try:
             return [where[key] for key in asked]
         except KeyError:
             sentence = "libdcgm answered with records of another version, entity or field than asked for"
             raise SourceError("layout_mismatch", sentence) from None
 
-    def _plain(self, column: _Column, wanted: WantedField, fresh: tuple[int, int]) -> tuple[Cell, ...] | None:
-        """The whole column at once when every value is a fresh, good number of one type; else None."""
-        first = column.types[0]
-        if any(column.statuses) or column.types.count(first) != len(column.types):
-            return None
-        if min(column.stamps) < fresh[0] or max(column.stamps) > fresh[1]:
-            return None
-        if first == layout.TYPE_INT64:
-            good = max(column.integers) < layout.INT64_BLANK
-            values: Sequence[float] = column.integers
-        elif first == layout.TYPE_DOUBLE:
-            values = column.doubles
-            good = all(map(math.isfinite, values)) and max(values) < layout.DOUBLE_BLANK
-        else:
-            return None
-        in_range = wanted.high is None or max(values) <= wanted.high
-        return tuple(values) if good and in_range else None
+    def _usual(self, parts: _Parts, now: int) -> bool:
+        """Whether every record is in order, of its field's own type, and fresh: then no column need be looked at."""
+        if parts.statuses != self._statuses or parts.types != self._types:
+            return False
+        limit = min(self._limits, default=0)
+        return now - limit <= min(parts.stamps) and max(parts.stamps) <= now + limit
 
     def _judged(
-        self, column: _Column, wanted: WantedField, fresh: tuple[int, int], decoded: Decoded
+        self, column: _Parts, wanted: WantedField, fresh: tuple[int, int], decoded: Decoded
     ) -> tuple[Cell, ...]:
         """The column value by value."""
         cells: list[Cell] = []
@@ -165,3 +183,20 @@ class RecordReader:
         begin = record * layout.VALUE_SIZE + layout.VALUE_AT_VALUE
         raw = bytes(self._memory[begin : begin + layout.STRING_LENGTH])
         return raw.partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def _plain(parts: _Parts, place: int, width: int, wanted: WantedField) -> tuple[Cell, ...] | None:
+    """A whole uniform column at once when every value is a good number; else None."""
+    kind = parts.types[place]
+    if kind == layout.TYPE_INT64:
+        values: Sequence[float] = parts.integers[place::width]
+        mark: float = layout.INT64_BLANK  # an integer all the same: as a float it would be another number
+    elif kind == layout.TYPE_DOUBLE:
+        values, mark = parts.doubles[place::width], layout.DOUBLE_BLANK
+        if not math.isfinite(sum(values)):  # one that is not finite makes the sum likewise
+            return None
+    else:
+        return None
+    highest = max(values)
+    in_range = wanted.high is None or highest <= wanted.high
+    return tuple(values) if highest < mark and in_range else None
