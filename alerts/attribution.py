@@ -1,6 +1,6 @@
 """Who holds which device, and what a pod does with all it holds: the join between devices and workloads."""
 
-from alerts.expression import DEVICE, POD, by, inside, located, named, one_by, relabel
+from alerts.expression import DEVICE, POD, by, inside, located, named, one_by, ours, relabel
 from alerts.generations import SEEN
 from alerts.rule import Group, Recording
 
@@ -30,7 +30,7 @@ def _stock_holders() -> str:
     tells: that is no holder.
     """
     kept = f"""(
-  {{__name__=~"{SEEN}", pod!="", exported_pod=""}}
+  {{__name__=~"{SEEN}", pod!=""}}
   unless on (cluster, job, instance, namespace, pod) up
 )"""
     spellings = "\nor\n".join([*(_stock(*spelling) for spelling in _STOCK_SPELLINGS), kept])
@@ -39,9 +39,9 @@ def _stock_holders() -> str:
 
 def _holders() -> str:
     """Our allocation series; stock pages only for devices that no exporter of ours attributes."""
-    pages = located(named("gpugauge_allocation_info", "pod", "container", "uid"))
+    pages = ours(named("gpugauge_allocation_info", "pod", "container", "uid"))
     own = by(f"{DEVICE}, {HELD_BY}, workload, workload_type", pages)
-    stock = f"{_stock_holders()}\nunless on ({DEVICE})\n{by(DEVICE, located('gpugauge_device_holders'))}"
+    stock = f"{_stock_holders()}\nunless on ({DEVICE})\n{by(DEVICE, ours('gpugauge_device_holders'))}"
     return f"{own}\nor on ({DEVICE})\n{inside(stock)}"
 
 
@@ -60,7 +60,7 @@ or on ({POD})
 label_replace({relabel(HOLDER, ("workload", "pod"))}, "workload_type", "pod", "", "")"""
 """The watcher knows the owner; without it the exporter may; else a pod is its own workload."""
 
-HOLDERS = f"""{by(DEVICE, located("gpugauge_device_holders"))}
+HOLDERS = f"""{by(DEVICE, ours("gpugauge_device_holders"))}
 or
 count by ({DEVICE}) (max by ({DEVICE}, namespace, pod) ({ALLOCATION}))"""
 

@@ -29,6 +29,11 @@ def located(expression: str) -> str:
     return relabel(expression, ("node", "Hostname"), ("node", "hostname"), ("UUID", "uuid"))
 
 
+def ours(expression: str) -> str:
+    """The series of a page of our own, which always says `hostname`, with `node`."""
+    return relabel(expression, ("node", "hostname"))
+
+
 def named(expression: str, *labels: str) -> str:
     """The series of one of our pages with `namespace` and more labels of the pod it speaks of.
 

@@ -1,7 +1,7 @@
 """The normalising layer: one name, one unit and one set of keys per quantity, from pages of every generation."""
 
 from alerts import generations as dcgm
-from alerts.expression import BOARD, DEVICE, by, located, one_by, relabel
+from alerts.expression import BOARD, DEVICE, by, located, one_by, ours, relabel
 from alerts.rule import Group, Recording
 
 MIB = 1048576
@@ -22,7 +22,7 @@ def _mib(expression: str) -> str:
 def _info() -> str:
     """Our own info series, and for devices without one what stock pages say in their labels."""
     labels = f"{DEVICE}, gpu, model, GPU_I_PROFILE"
-    own = by(labels, located("gpugauge_device_info"))
+    own = by(labels, ours("gpugauge_device_info"))
     stock = by(labels, relabel(located(f'{{__name__=~"{dcgm.SEEN}"}}'), ("model", "modelName")), "group")
     return one_by(DEVICE, f"{own}\nor on ({DEVICE})\n{stock}")
 
@@ -33,7 +33,7 @@ or
 
 BUSY = by(
     DEVICE,
-    """label_replace(gpu_instance:active:ratio, "engine", "compute", "", "")
+    """gpu_instance:active:ratio
 or
 label_replace(gpu_instance:video_active:ratio and gpu_instance:active:ratio, "engine", "video", "", "")""",
 )

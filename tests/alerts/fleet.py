@@ -30,7 +30,7 @@ class Flavour:
     holder: tuple[str, str, str] = ("namespace", "pod", "container")
     cluster: str = ""
     pod_targets: bool = True
-    """Whether the target carries namespace, pod and container of the exporter, as PodMonitors set them."""
+    """Whether the target carries namespace, pod, container and node of the exporter, as monitors set them."""
 
 
 FLAVOURS = (
@@ -54,6 +54,7 @@ FLAVOURS = (
         host="Hostname",
         uuid="uuid",
         holder=("pod_namespace", "pod_name", "container_name"),
+        pod_targets=False,
     ),
 )
 
@@ -126,7 +127,7 @@ class Node:
     def target(self, flavour: Flavour, suffix: str = "") -> dict[str, str]:
         job = "gpugauge-node" if flavour.own else "nvidia-dcgm-exporter"
         labels = {"job": job, "instance": f"{self.node}:9400{suffix}", "cluster": self.cluster}
-        if flavour.own:
+        if flavour.own and flavour.pod_targets:
             labels["node"] = self.node
         if flavour.pod_targets:
             labels |= {"namespace": "monitoring", "pod": f"exporter-{self.node}{suffix}", "container": "exporter"}

@@ -76,6 +76,7 @@ ROWS = (
         FIRES,
         pods=(Pod(), Pod("q")),
     ),
+    Row("11-mig-video-of-the-board", (Card(always(0.02), encoder=80, gi="1"),), FIRES),
     Row("12-mig-blind", (Card(util=0, gi="1"),), never()),
     Row("13-one-of-eight", (Card(always(0.95)), *[idle()] * 7), FIRES),
     Row("14-seven-of-eight", (*[Card(always(0.95))] * 7, idle()), never()),
@@ -173,6 +174,10 @@ def build(scene: Scene, row: Row, flavour: Flavour) -> None:
         node.opt_out_namespace(row.namespace_opt_out)
     for number, card in enumerate(row.cards):
         node.card(number, card)
+    if row.name == "29-two-exporters-disagree":
+        scene.expect(f'namespace_pod_gpu:gpugauge_allocation:info{{namespace="{node.namespace}"}}', 36)
+    if row.name == "02-idle":
+        expect_public_series(scene, node, row.pods[0])
     for minute, firing in row.firing.items():
         expect_firing(scene, node, minute, [pod for pod in row.pods if pod.name in firing])
 
@@ -182,14 +187,40 @@ def expect_firing(scene: Scene, node: Node, minute: float, pods: list[Pod]) -> N
     scene.expect_firing(ALERT, node.namespace, minute, [node.workload(pod) for pod in pods])
 
 
+def expect_public_series(scene: Scene, node: Node, pod: Pod) -> None:
+    """The join series for other people's queries, with every label; only our pages know the pod's uid."""
+    who = {"cluster": node.cluster, "namespace": node.namespace}
+    uid = "uid-1" if node.flavour.own else ""
+    device = {"UUID": f"GPU-{node.namespace}-0", "container": "main", "uid": uid}
+    allocation = "namespace_pod_gpu:gpugauge_allocation:info"
+    gpu_pod = "namespace_pod:gpugauge_gpu_pod:info"
+    chosen = f'{{namespace="{node.namespace}"}} > bool 0'
+    scene.expect(allocation + chosen, 36, ({**who, **device, **node.workload(pod)}, 1.0))
+    known = {"class": pod.cls, "uid": "uid-1"}
+    scene.expect(gpu_pod + chosen, 36, ({**who, **known, **node.workload(pod)}, 1.0))
+
+
+def claimed_by_two_nodes(scene: Scene, flavour: Flavour) -> None:
+    """A pod moved, and its old node still lists it: one alert, whichever node it names."""
+    nodes = [Node(scene, flavour, "51-moved"), Node(scene, flavour, "51-moved")]
+    nodes[1].node += "-old"
+    nodes[0].pod(Pod())
+    for number, node in enumerate(nodes):
+        node.uids, node.containers, node.owners = nodes[0].uids, nodes[0].containers, nodes[0].owners
+        node.card(number, Card(always(0)))
+    expression = f'count by (namespace) (ALERTS{{alertname="{ALERT}", namespace="{nodes[0].namespace}"}})'
+    scene.expect(expression, 40, ({"namespace": nodes[0].namespace}, 1.0))
+
+
 def exporter_is_no_holder(scene: Scene, flavour: Flavour) -> None:
     """An idle GPU nobody holds, while kube-state-metrics knows the exporter's own pod as long running."""
     node = Node(scene, flavour, "40-free")
     node.up()
-    target = node.target(flavour)
+    target = {"pod": "none", **node.target(flavour)}
     state = {"namespace": "monitoring", "pod": target["pod"], "job": "kube-state-metrics", "cluster": node.cluster}
-    scene.add("kube_pod_start_time", state, always(0))
-    scene.add("kube_pod_status_phase", {**state, "phase": "Running"}, always(1))
+    if flavour.pod_targets:
+        scene.add("kube_pod_start_time", state, always(0))
+        scene.add("kube_pod_status_phase", {**state, "phase": "Running"}, always(1))
     node.card(0, Card(always(0), holders=()))
     scene.expect(f'ALERTS{{alertname="{ALERT}", node="{node.node}"}}', 60)
     scene.expect(f'namespace_pod_gpu:gpugauge_allocation:info{{node="{node.node}"}}', 60)
@@ -203,7 +234,9 @@ def same_names_in_two_clusters(scene: Scene, flavour: Flavour) -> None:
         node = Node(scene, flavour, "50-twin", cluster)
         node.pod(Pod())
         node.card(0, Card(engine))
-    expression = f'count by (cluster) (ALERTS{{alertstate="firing", namespace="{node.namespace}"}})'
+    expression = (
+        f'count by (cluster) (ALERTS{{alertname="{ALERT}", alertstate="firing", namespace="{node.namespace}"}})'
+    )
     scene.expect(expression, 60, ({"cluster": "east"}, 1.0))
 
 
@@ -215,9 +248,10 @@ def matrix(*flavours: str, only: tuple[str, ...] = ("",)) -> Scene:
             for row in (row for row in ROWS if row.name.startswith(only)):
                 if flavour.name in row.flavours:
                     build(scene, row, flavour)
-            if flavour.pod_targets and "".startswith(only):
+            if "".startswith(only):
                 exporter_is_no_holder(scene, flavour)
             if flavour.own and "".startswith(only):
+                claimed_by_two_nodes(scene, flavour)
                 same_names_in_two_clusters(scene, flavour)
     return scene
 

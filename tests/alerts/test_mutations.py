@@ -12,6 +12,7 @@ from tests.alerts.fleet import FLAVOURS
 from tests.alerts.matrix import (
     ALERT,
     STOCK,
+    claimed_by_two_nodes,
     exporter_is_no_holder,
     matrix,
     same_names_in_two_clusters,
@@ -31,7 +32,7 @@ MOMENTS = frozenset({25, 34, 36, 38, 40, 43, 46.5, 50, 56, 60, 62, 66, 75, 80, 8
 """Of the minutes that the rows ask about: those that tell mutants apart."""
 
 DEVICE_ROWS = ("02", "10", "11", "12", "13", "14", "18", "19", "21", "24-lost", "26", "27", "29", "31")
-SPELLING_ROWS = ("02", "11", "18", "19")
+SPELLING_ROWS = ("02", "11-mig", "12", "18", "19")
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class Stage:
 def _free_gpus() -> Scene:
     scene = Scene()
     for flavour in FLAVOURS:
-        if flavour.pod_targets:
-            exporter_is_no_holder(scene, flavour)
+        exporter_is_no_holder(scene, flavour)
     for flavour in FLAVOURS[:2]:
+        claimed_by_two_nodes(scene, flavour)
         same_names_in_two_clusters(scene, flavour)
     return scene
 
@@ -57,6 +58,7 @@ def _free_gpus() -> Scene:
 ALL_ROWS = Stage("every row", lambda: matrix("own-true"))
 DEVICES = Stage("devices and holders", lambda: matrix("own-false", only=DEVICE_ROWS), 40)
 SPELLINGS = Stage("every spelling", lambda: matrix(*STOCK, only=SPELLING_ROWS), 40)
+STATIC = Stage("targets without labels", lambda: matrix("own-static", only=("02", "18")), 40)
 FREE = Stage("free GPUs and twins", _free_gpus)
 UNSET = Stage("no constants", lambda: threshold_scene({}), constants=False)
 SET = Stage("other constants", lambda: threshold_scene({ALERT: (0.1,), "GPUPodIdle": (0.02,)}), constants=False)
@@ -112,7 +114,7 @@ def test_the_mutated_rules_are_all_the_alert_rests_on():
     ("chosen", "stages"),
     [
         (lambda rule: rule in ALERT_LEVEL, (ALL_ROWS, UNSET, SET, FREE, DEVICES)),
-        (lambda rule: rule not in ALERT_LEVEL, (SPELLINGS, DEVICES, FREE)),
+        (lambda rule: rule not in ALERT_LEVEL, (SPELLINGS, DEVICES, STATIC, FREE)),
     ],
     ids=["judgement", "devices and holders"],
 )
@@ -131,7 +133,7 @@ def test_a_rule_that_is_not_mutated_passes_every_stage(tmp_path):
     mutant = next(iter(mutants()))
     true_rule = next(rule for group in judging_groups() for rule in group.rules if rule.name == mutant.rule)
     chain = Mutant(mutant.rule, "nothing", true_rule).chain(0)
-    for stage in (SPELLINGS, DEVICES, FREE, UNSET, SET):
+    for stage in (SPELLINGS, DEVICES, STATIC, FREE, UNSET, SET):
         assert _complaint(tmp_path / stage.name.replace(" ", "-"), stage, [chain]) == ""
 
 
