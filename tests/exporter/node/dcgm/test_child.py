@@ -8,7 +8,7 @@ from exporter.node.reader.supervisor import Patience, Reader
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.stage import board, document, of_board
 
-QUICK = Patience(deadline=1.0, opening=5.0, first_pause=0.05, longest_pause=0.1)
+QUICK = Patience(deadline=1.0, opening=10.0, first_pause=0.05, longest_pause=0.1)
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def playing(stage_of):
         reader.close()
 
 
-def until(stage, reader, good, seconds=10.0):
+def until(stage, reader, good, seconds=20.0):
     """Reads on while the scenario plays until `good` holds for what came (readings or a reason)."""
     end, came = time.monotonic() + seconds, []
     while time.monotonic() < end:
@@ -52,7 +52,7 @@ def test_values_come_through_the_pipe(playing):
 
 @pytest.mark.parametrize(("how", "reason"), [({"hang": True}, "hung"), ({"crash": True}, "crashed")])
 def test_a_library_that_hangs_or_aborts_costs_one_child(playing, how, reason):
-    fault = {"event": "call", "function": "dcgmEntitiesGetLatestValues", "at": 2.0, "for": 1.0} | how
+    fault = {"event": "call", "function": "dcgmEntitiesGetLatestValues", "at": 4.0, "for": 3.0} | how
     stage, reader = playing(fault)
     until(stage, reader, answered)
     first = reader.pid
@@ -63,7 +63,7 @@ def test_a_library_that_hangs_or_aborts_costs_one_child(playing, how, reason):
 
 
 def test_an_engine_that_goes_and_comes_keeps_the_child(playing):
-    stage, reader = playing({"event": "restart", "at": 2.0, "for": 1.0})
+    stage, reader = playing({"event": "restart", "at": 4.0, "for": 2.0})
     until(stage, reader, answered)
     first = reader.pid
     until(stage, reader, lambda came: came == "connection_lost")

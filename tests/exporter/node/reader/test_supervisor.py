@@ -15,7 +15,7 @@ from exporter.node.reading import ReaderConfig
 from exporter.source import SourceError
 from tests.exporter.node.reader.children import FIELDS, UUID, eventually, failure, gone, settled, simulated
 
-QUICK = Patience(deadline=0.5, opening=5.0, first_pause=0.05, longest_pause=0.1)
+QUICK = Patience(deadline=1.0, opening=10.0, first_pause=0.05, longest_pause=0.1)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_the_pause_before_a_new_child_doubles_up_to_its_limit(reader_of, tmp_pat
         time.sleep(0.005)
     pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
     assert all(pause >= least for pause, least in zip(pauses, (0.1, 0.2, 0.4, 0.4), strict=True))
-    assert pauses[3] < 0.8 < sum(pauses)
+    assert reader._pause == 0.4
     assert reader.restarts == 4
 
 
@@ -152,31 +152,31 @@ def test_what_a_native_library_prints_does_not_reach_the_pipe(reader_of, tmp_pat
     assert "dcgmInit answered -7" in str(error)
 
 
+# In the next two the delay is far longer than what is asserted: a busy machine must not look like a slow reader.
+
+
 def test_a_slow_opening_keeps_the_parent_answering_and_the_child_alive(reader_of, tmp_path):
-    slow = {"event": "call", "function": "read", "delay": 0.7, "for": 3.0}
-    reader = reader_of(simulated(tmp_path, slow, interval=0.25), QUICK)
-    began = time.monotonic()
-    first = failure(reader.read)
-    assert first.reason == "starting"
-    assert time.monotonic() - began < 0.25
-    pid = reader.pid
-    time.sleep(0.3)
-    assert failure(reader.read).reason == "starting"
+    slow = {"event": "call", "function": "read", "delay": 5.0, "for": 30.0}
+    reader = reader_of(simulated(tmp_path, slow, interval=0.25), Patience(deadline=0.5, opening=60.0))
+    first, pid = failure(reader.read), reader.pid
+    for _ in range(8):
+        began = time.monotonic()
+        assert failure(reader.read).reason == first.reason == "starting"
+        assert time.monotonic() - began < 2.0
     assert reader.pid == pid
 
 
 def test_a_read_slower_than_the_interval_is_not_waited_for_and_its_old_answer_not_shown(reader_of, tmp_path):
-    slow = {"event": "call", "function": "read", "at": 1.0, "delay": 0.45, "for": 30.0}
-    reader = reader_of(simulated(tmp_path, slow, interval=0.2), Patience(deadline=3.0))
+    slow = {"event": "call", "function": "read", "at": 1.5, "delay": 1.5, "for": 60.0}
+    reader = reader_of(simulated(tmp_path, slow, interval=0.2), Patience(deadline=30.0))
     eventually(reader.read)
     pid = reader.pid
-    first = until_failure(reader)
-    assert first.reason == "slow"
-    end = time.monotonic() + 1.5
+    assert until_failure(reader).reason == "slow"
+    end = time.monotonic() + 3.5
     while time.monotonic() < end:
         began = time.monotonic()
         assert failure(reader.read).reason == "slow"
-        assert time.monotonic() - began < 0.2
+        assert time.monotonic() - began < 1.2
         time.sleep(0.05)
     assert reader.pid == pid
 
