@@ -371,11 +371,11 @@ def test_a_refusal_has_a_reason(server, started, status, reason):
 
 def test_a_slow_server_delays_no_page(server, started):
     fill(server)
-    server.misbehave(Fault("list", "pods", delay=1.0))
+    server.misbehave(Fault("list", "pods", delay=3.0))
     pipeline = started(config_of(server))
     began = time.monotonic()
     snapshot = pipeline.take(time.time())
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 2.5
     assert not snapshot.health[0].up
     until(pipeline.ready)
 
@@ -423,7 +423,7 @@ def test_stopping_does_not_wait_for_a_watch_to_end(server, started):
     until(lambda: sum(request.watch for request in server.requests) == 3)
     began = time.monotonic()
     pipeline.stop()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 4  # each thread left behind would cost five seconds
 
 
 def test_malformed_switches_are_named_once(server, started, caplog):
