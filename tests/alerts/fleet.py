@@ -29,6 +29,8 @@ class Flavour:
     percent: bool = True
     holder: tuple[str, str, str] = ("namespace", "pod", "container")
     cluster: str = ""
+    uid: str = ""
+    """The label in which a stock page gives the holder's uid, where it does."""
     pod_targets: bool = True
     """Whether the target carries namespace, pod, container and node of the exporter, as monitors set them."""
 
@@ -38,7 +40,7 @@ FLAVOURS = (
     Flavour("own-false", honor=False, cluster="west"),
     Flavour("own-static", honor=False, pod_targets=False),
     Flavour("stock482-true", honor=True, own=False, host="Hostname"),
-    Flavour("stock483-false", honor=False, own=False),
+    Flavour("stock483-false", honor=False, own=False, uid="pod_uid"),
     Flavour(
         "stock49-false",
         honor=False,
@@ -201,6 +203,8 @@ class Node:
         if not holders:
             return [{}]
         clones = [dict(zip(names, (self.namespace, pod, self.containers[pod][0]), strict=True)) for pod in holders]
+        if flavour.uid:
+            clones = [clone | {flavour.uid: self.uids[pod][0][0]} for clone, pod in zip(clones, holders, strict=True)]
         return clones if len(clones) == 1 else [clone | {"vgpu": str(n)} for n, clone in enumerate(clones)]
 
     def _readings(self, flavour: Flavour, card: Card, page: Labels, target: Labels) -> None:

@@ -190,7 +190,7 @@ def expect_firing(scene: Scene, node: Node, minute: float, pods: list[Pod]) -> N
 def expect_public_series(scene: Scene, node: Node, pod: Pod) -> None:
     """The join series for other people's queries, with every label; only our pages know the pod's uid."""
     who = {"cluster": node.cluster, "namespace": node.namespace}
-    uid = "uid-1" if node.flavour.own else ""
+    uid = "uid-1" if node.flavour.own or node.flavour.uid else ""
     device = {"UUID": f"GPU-{node.namespace}-0", "container": "main", "uid": uid}
     allocation = "namespace_pod_gpu:gpugauge_allocation:info"
     gpu_pod = "namespace_pod:gpugauge_gpu_pod:info"
