@@ -256,6 +256,18 @@ def test_a_server_that_takes_requests_and_answers_nothing_is_no_contact(server, 
     assert not pipeline.ready()
 
 
+def test_a_server_that_ends_every_watch_at_once_is_no_contact(server, started):
+    expected = fill(server)
+    pipeline = started(config_of(server, stale_after=1.0))
+    until(pipeline.ready)
+    server.misbehave(Fault("watch", times=1000, garbage=b"\n"))
+    server.disconnect()
+    until(lambda: not pods_of(pipeline))
+    assert sum(request.watch for request in server.requests) < 30
+    server.behave()
+    until(lambda: pods_of(pipeline) == expected)
+
+
 def test_it_starts_without_a_server_and_finds_it_later(started):
     simulated = SimulatedApiServer()
     simulated.start()
