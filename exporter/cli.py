@@ -166,6 +166,12 @@ def _reading(parser: Parser, env: Environment) -> None:
     )
     reading.add_argument("--expected-gpus", type=int, default=0, metavar="N", help="how many GPUs the node should have")
     reading.add_argument(
+        "--libdcgm",
+        default=env.text("GPUGAUGE_LIBDCGM", ""),
+        metavar="FILE",
+        help="libdcgm.so.4 or .so.3 where the loader does not find it",
+    )
+    reading.add_argument(
         "--scenario", default=env.text("GPUGAUGE_SCENARIO", ""), metavar="FILE", help="what --source simulated plays"
     )
 

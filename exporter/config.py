@@ -54,6 +54,7 @@ class NodeConfig:
     kubelet_socket: str
     remote: str | None
     scenario: Path | None
+    libdcgm: Path | None
     resource_names: tuple[str, ...]
     expected_gpus: int
     style: LabelStyle
@@ -127,6 +128,7 @@ def node_config(arguments: argparse.Namespace, environment: Mapping[str, str]) -
         kubelet_socket=arguments.pod_resources_kubelet_socket,
         remote=remote(arguments, environment),
         scenario=Path(arguments.scenario) if arguments.scenario else None,
+        libdcgm=Path(arguments.libdcgm) if arguments.libdcgm else None,
         resource_names=names(arguments.nvidia_resource_names),
         expected_gpus=arguments.expected_gpus,
         style=label_style(arguments, environment),

@@ -113,6 +113,7 @@ class NodeProgram:
                 interval=config.interval,
                 remote=config.remote,
                 scenario=str(config.scenario) if config.scenario else None,
+                library=str(config.libdcgm) if config.libdcgm else None,
             )
         )
         kubelet = Kubelet(Path(config.kubelet_socket)) if config.kubernetes else None
