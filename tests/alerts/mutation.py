@@ -52,7 +52,7 @@ class Mutant:
                 downstream.add(rule.name)
         chain = Chain(number, frozenset(downstream))
         renamed = (
-            dataclasses.replace(rule, name=chain.rename(rule.name), expr=chain.rename(rule.expr))
+            dataclasses.replace(rule, name=chain.rename(rule.name), expr=chain.rename(rule.expr, but=ALERT))
             for rule in rules
             if rule.name in downstream
         )
@@ -65,9 +65,13 @@ class Chain:
     names: frozenset[str]
     rules: tuple[Rule, ...] = ()
 
-    def rename(self, text: str) -> str:
-        """The text with every name of the chain marked as this mutant's."""
-        return NAME.sub(lambda m: f"{m[0]}_mutant{self.number}" if m[0] in self.names else m[0], text)
+    def rename(self, text: str, but: str = "") -> str:
+        """The text with every name of the chain marked as this mutant's.
+
+        `but`: the name that stays. In an expression of a rule the alert's name is a value that users write.
+        """
+        names = self.names - {but}
+        return NAME.sub(lambda m: f"{m[0]}_mutant{self.number}" if m[0] in names else m[0], text)
 
 
 def judging_groups() -> tuple[Group, ...]:
