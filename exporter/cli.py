@@ -253,7 +253,7 @@ def cluster_parser(env: Environment) -> Parser:
         metavar="NAMES",
         help="further resource names that mean GPUs",
     )
-    parser.add_argument("--interval", type=float, default=15.0, metavar="SECONDS", help="seconds between passes")
+    parser.add_argument("--interval", type=float, default=30.0, metavar="SECONDS", help="seconds between passes")
     return parser
 
 

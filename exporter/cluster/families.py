@@ -1,12 +1,12 @@
 """Every family of the watcher's page, from one view: pure, so that a page can be tested without a cluster."""
 
-from exporter.cluster import nodes, pending, pods, watches
+from exporter.cluster import maintenance, nodes, pending, pods, watches
 from exporter.cluster.settings import ClusterConfig
 from exporter.cluster.switches import Malformed
 from exporter.cluster.view import View
 from exporter.metric import Family
 
-METRICS = (*pending.METRICS, *pods.METRICS, *nodes.METRICS, *watches.METRICS)
+METRICS = (*pending.METRICS, *pods.METRICS, *nodes.METRICS, *maintenance.METRICS, *watches.METRICS)
 """Every metric that the watcher can expose."""
 
 
@@ -18,6 +18,7 @@ def families(view: View, config: ClusterConfig, ignored: list[Malformed]) -> lis
         *pods.namespace_families(view),
         pods.malformed_family(ignored),
         *nodes.node_families(view),
+        *maintenance.maintenance_families(view),
         *watches.watch_families(view.tables),
     ]
     return [family for family in found if family.samples]

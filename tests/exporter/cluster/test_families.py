@@ -78,9 +78,8 @@ def cluster():
     return replace(view(pods, keep, spaces), tables=tables)
 
 
-def test_the_page_of_a_cluster_is_as_recorded(request):
-    text = "".join(f"{key} {value!r}\n" for key, value in shown(cluster()).items())
-    assert text == GOLDEN.read_text()
+def test_the_page_of_a_cluster_is_as_recorded(golden):
+    golden("".join(f"{key} {value!r}\n" for key, value in shown(cluster()).items()), GOLDEN)
 
 
 def test_every_metric_can_be_seen_on_the_recorded_page():
