@@ -257,21 +257,26 @@ def matrix(*flavours: str, only: tuple[str, ...] = ("",)) -> Scene:
 
 
 def threshold_scene(values: Mapping[str, tuple[float, ...]]) -> Scene:
-    """Recorded constants as given, each as often as given; judged are pods at 0.4, 0.2 and, unknown, at 0.015."""
+    """Recorded constants as given, each as often as given; judged are pods at 0.4, 0.2 and, unknown, at 0.015 and 0.005."""
     scene = Scene()
     for alert, constants in values.items():
         for number, constant in enumerate(constants):
             labels = {"alert": alert, "replica": str(number)}
             scene.add("global:gpugauge_threshold:value", labels, always(constant))
-    pods = (Pod("at-40"), Pod("at-20"), Pod("unknown", watchers=0, ksm=1))
+    pods = (
+        Pod("at-40"),
+        Pod("at-20"),
+        Pod("unknown", watchers=0, ksm=1),
+        Pod("unknown-idle", watchers=0, ksm=1),
+    )
     limits = {alert: max(constants) for alert, constants in values.items()}
     common, idle_limit = limits.get(ALERT, 0.3), limits.get("GPUPodIdle", 0.01)
     node = Node(scene, FLAVOURS[0], "60-thresholds")
     firing = []
-    for number, (pod, load) in enumerate(zip(pods, (0.4, 0.2, 0.015), strict=True)):
+    for number, (pod, load) in enumerate(zip(pods, (0.4, 0.2, 0.015, 0.005), strict=True)):
         node.pod(pod)
         node.card(number, Card(always(load), holders=(pod.name,)))
-        if load < (idle_limit if pod.name == "unknown" else common):
+        if load < (idle_limit if pod.name.startswith("unknown") else common):
             firing.append(pod)
     expect_firing(scene, node, 40, firing)
     return scene
