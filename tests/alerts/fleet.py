@@ -101,6 +101,8 @@ class Card:
     extra_flavour: Flavour | None = None
     """A second exporter on the node that shows the same card."""
     extra_holder: str = ""
+    unattributed: bool = False
+    """The kubelet did not answer: our page says neither who holds the card nor that nobody does."""
     unlisted_holders: int = 0
     """Holders that are counted and whose pods nobody could name."""
 
@@ -222,7 +224,12 @@ class Node:
             self.scene.add(name, stored({**device, **page}, target, honor=flavour.honor), values)
 
         add("gpugauge_device_info", {"model": "NVIDIA-H100"}, card.present)
-        add("gpugauge_device_holders", {}, card.present.replace("1", str(len(card.holders) + card.unlisted_holders), 1))
+        if not card.unattributed:
+            add(
+                "gpugauge_device_holders",
+                {},
+                card.present.replace("1", str(len(card.holders) + card.unlisted_holders), 1),
+            )
         for pod in card.holders:
             for container in self.containers[pod]:
                 ids = {"namespace": self.namespace, "pod": pod, "container": container}

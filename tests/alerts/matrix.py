@@ -222,6 +222,7 @@ def exporter_is_no_holder(scene: Scene, flavour: Flavour) -> None:
         scene.add("kube_pod_start_time", state, always(0))
         scene.add("kube_pod_status_phase", {**state, "phase": "Running"}, always(1))
     node.card(0, Card(always(0), holders=()))
+    node.card(1, Card(always(0), holders=(), unattributed=True))
     scene.expect(f'ALERTS{{alertname="{ALERT}", node="{node.node}"}}', 60)
     scene.expect(f'namespace_pod_gpu:gpugauge_allocation:info{{node="{node.node}"}}', 60)
     for name in ("pod:gpu_start_timestamp:seconds", "pod:gpu_running:info"):
@@ -257,7 +258,7 @@ def matrix(*flavours: str, only: tuple[str, ...] = ("",)) -> Scene:
 
 
 def threshold_scene(values: Mapping[str, tuple[float, ...]]) -> Scene:
-    """Recorded constants as given, each as often as given; judged are pods at 0.4, 0.2 and, unknown, at 0.015 and 0.005."""
+    """Recorded constants as given, each as often as given, and pods of known and unknown class on either side."""
     scene = Scene()
     for alert, constants in values.items():
         for number, constant in enumerate(constants):
