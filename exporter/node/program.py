@@ -11,14 +11,18 @@ from pathlib import Path
 
 from exporter.config import ConfigError, NodeConfig
 from exporter.node import pci
+from exporter.node.allocation import Allocations
 from exporter.node.attribution import AttributionRules
 from exporter.node.counters import Counters, parse
 from exporter.node.kubelet import Kubelet
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import Reader
 from exporter.node.reading import ReaderConfig
+from exporter.node.scenario import ScenarioError, load
+from exporter.node.simulated_holders import SimulatedHolders
 from exporter.self_metrics import ConfigState
 from exporter.snapshot import Snapshot
+from exporter.source import Source
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +68,8 @@ class NodeProgram:
         self.config_state = ConfigState(loaded.sha256, successful=True, at=time.time())
         self._pipeline = self._build(loaded)
         self._log_problems(loaded)
+        if config.source == "simulated":
+            logger.warning("these are simulated GPUs: nothing on this page is measured")
         if config.without_effect:
             logger.warning("without effect here: %s", ", ".join(config.without_effect))
 
@@ -116,9 +122,23 @@ class NodeProgram:
                 library=str(config.libdcgm) if config.libdcgm else None,
             )
         )
-        kubelet = Kubelet(Path(config.kubelet_socket)) if config.kubernetes else None
         rules = AttributionRules(extra_resources=frozenset(config.resource_names))
-        return NodePipeline(NodeSources(reader, kubelet), loaded.counters, config.style, rules, self._expected_gpus)
+        return NodePipeline(
+            NodeSources(reader, self._kubelet()), loaded.counters, config.style, rules, self._expected_gpus
+        )
+
+    def _kubelet(self) -> Source[Allocations] | None:
+        """The node's kubelet where one is asked for; else a simulated source brings its own holders."""
+        config = self._config
+        if config.kubernetes:
+            return Kubelet(Path(config.kubelet_socket))
+        if config.source != "simulated":
+            return None
+        try:
+            scenario = load(str(config.scenario) if config.scenario else None)
+        except ScenarioError as error:
+            raise ConfigError(str(error)) from None
+        return SimulatedHolders(scenario, scenario.begins(time.time()))
 
     def _expected_gpus(self) -> int:
         if self._config.source == "simulated":

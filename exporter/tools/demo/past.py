@@ -2,20 +2,19 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from exporter.cluster.pipeline import ClusterPipeline
 from exporter.cluster.settings import ClusterConfig
 from exporter.metric import Family
-from exporter.node.allocation import Allocation, Allocations
 from exporter.node.attribution import AttributionRules
 from exporter.node.device_labels import LabelStyle
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.program import load_counters
 from exporter.node.reading import ReaderConfig
-from exporter.node.scenario import Scenario, load
+from exporter.node.scenario import load
 from exporter.node.simulated import SimulatedSource
+from exporter.node.simulated_holders import SimulatedHolders
 from exporter.tools.demo import history, world
 from exporter.tools.demo.processes import DemoError
 from exporter.tools.demo.prometheus import Targets
@@ -24,28 +23,6 @@ READY_SECONDS = 20.0
 INTERVAL_SECONDS = 10
 
 Play = Callable[[float], Iterable[Family]]
-
-
-@dataclass(frozen=True, slots=True)
-class StaticAllocations:
-    """A kubelet of the past: what a scenario's holders held at a time."""
-
-    scenario: Scenario
-    time: Callable[[], float]
-    name: str = "kubelet"
-
-    def read(self) -> Allocations:
-        """The allocations at the time that is being played."""
-        held = world.holders(self.scenario, self.time())
-        return tuple(
-            sorted(
-                Allocation(space, pod, container, resource, d)
-                for space, pod, container, resource, ids in held
-                for d in ids
-            )
-        )
-
-    def close(self) -> None: ...
 
 
 class Past:
@@ -97,8 +74,7 @@ class Past:
         config = ReaderConfig("simulated", tuple(f.wanted() for f in counters.fields), INTERVAL_SECONDS, scenario=path)
         source = SimulatedSource(config, lambda: at[0])
         scenario = load(path)
-        epoch = scenario.begins(self._now)
-        kubelet = StaticAllocations(scenario, lambda: at[0] - epoch)
+        kubelet = SimulatedHolders(scenario, scenario.begins(self._now), lambda: at[0])
         pipeline = NodePipeline(NodeSources(source, kubelet), counters, LabelStyle(name), AttributionRules())
 
         def play(time_: float) -> Iterable[Family]:

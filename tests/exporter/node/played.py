@@ -19,9 +19,9 @@ from exporter.node.program import load_counters
 from exporter.node.reading import ReaderConfig
 from exporter.node.scenario import builtin, load
 from exporter.node.simulated import SimulatedSource
+from exporter.node.simulated_holders import SimulatedHolders
 from exporter.self_metrics import ConfigState, SelfMetrics
 from exporter.source import Source, SourceError
-from exporter.tools.demo.past import StaticAllocations
 
 EPOCH = 1_800_000_000.0
 HOSTNAME = "node-1"
@@ -120,7 +120,7 @@ class Simulation:
         self._begin = scenario.begins(EPOCH)
         source = SimulatedSource(config_of("simulated", counters, scenario=SCENARIOS[name]), self.now)
         self.devices = Breakable(source)
-        self.kubelet = Breakable(StaticAllocations(scenario, lambda: self.t)) if attributed else None
+        self.kubelet = Breakable(SimulatedHolders(scenario, 0.0, lambda: self.t)) if attributed else None
         self.played = played(self.devices, self.kubelet, counters, self.now, **more)
         self.t = t
 

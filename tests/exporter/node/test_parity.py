@@ -12,7 +12,7 @@ from exporter.node.field import fields, fields_by_name
 from exporter.node.nvml import gpm
 from exporter.node.reader.supervisor import COMMAND, Patience, Reader
 from exporter.node.scenario import load
-from exporter.tools.demo.past import StaticAllocations
+from exporter.node.simulated_holders import SimulatedHolders
 from tests.exporter.node.played import SCENARIOS, Simulation, config_of, default_counters, played, series_of
 from tests.exporter.node.test_golden_pages import RATHER_AS_FLOAT, SENTINELS
 from tests.fakes.build import build
@@ -85,7 +85,7 @@ def pages_through(source, name, counters, folder, *moments, soname="libdcgm.so.4
     config = config_of(source, counters, remote="localhost:5555" if source == "dcgm" else None)
     environment = ("env", f"{VARIABLE}={path}", f"LD_LIBRARY_PATH={folder / source}")
     flow = played(
-        Reader(config, PATIENT, (*environment, *COMMAND)), StaticAllocations(scenario, lambda: at[0]), counters
+        Reader(config, PATIENT, (*environment, *COMMAND)), SimulatedHolders(scenario, 0.0, lambda: at[0]), counters
     )
     pages = []
     try:
