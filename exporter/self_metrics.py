@@ -28,6 +28,10 @@ class ConfigState:
     at: float
 
 
+def _own_versions() -> dict[str, str]:
+    return {"version": version("gpugauge"), "contract": CONTRACT, "python_version": platform.python_version()}
+
+
 @dataclass(slots=True, eq=False)  # a registry keeps collectors by identity
 class SelfMetrics(Collector):
     """Owned by the sampler thread; `collect` is called only while that thread renders a page."""
@@ -36,7 +40,7 @@ class SelfMetrics(Collector):
     """Labels on every series here: `hostname` on node exporters, none on the watcher."""
     config: Callable[[], ConfigState] | None = None
     snapshot: Snapshot | None = None
-    build: dict[str, str] = field(default_factory=dict)
+    build: dict[str, str] = field(default_factory=_own_versions)
     errors: Counter[tuple[str, str]] = field(default_factory=Counter)
     rejected: Counter[tuple[str, str]] = field(default_factory=Counter)
     dropped: int = 0
@@ -124,17 +128,11 @@ class SelfMetrics(Collector):
         )
 
     def _build_info(self) -> Metric:
-        labels = {
-            "version": version("gpugauge"),
-            "contract": CONTRACT,
-            "python_version": platform.python_version(),
-            **self.build,
-        }
         return self._gauge(
             "gpugauge_build_info",
             "Constant 1 with the versions of what runs here.",
-            [(tuple(labels.values()), 1.0)],
-            tuple(labels),
+            [(tuple(self.build.values()), 1.0)],
+            tuple(self.build),
         )
 
     def _gauge(

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import cast
 
 from exporter.metric import Family, Kind, Labels, Metric, Value
 from exporter.node.counters import Counter, Counters
@@ -37,6 +39,8 @@ DEVICE_LABELS = (
     "gpu", "UUID", "pci_bus_id", "device", "modelName", "GPU_I_PROFILE", "GPU_I_ID", "GPU_CI_ID", "hostname",
     "namespace", "pod", "container",
 )  # fmt: skip
+
+_NUMBERS = frozenset({int, float})
 
 Columns = dict[int, list[tuple[tuple[int, ...], tuple[Cell, ...]]]]
 
@@ -78,17 +82,30 @@ def _label_values(counter: Counter, readings: Readings, by_field: Columns) -> It
 def dcgm_families(counters: Counters, by_field: Columns, labels: Sequence[Labels]) -> list[Family]:
     """One family for each row of the counters file that has a value, in the order of the file."""
     families = []
+    labelled: dict[tuple[int, ...], list[Labels]] = {}
     for counter in counters.rows:
         if counter.type == "label":
             continue
         samples: list[tuple[Labels, Value]] = []
         for devices, column in by_field.get(counter.field.id, ()):
-            samples += [
-                (labels[d], v) for d, v in zip(devices, column, strict=True) if v is not None and not isinstance(v, str)
-            ]
-        metric = Metric(counter.name, KINDS[counter.type], counter.help, DEVICE_LABELS)
-        families.append(Family(metric, samples))
+            own = labelled.get(devices) or labelled.setdefault(devices, [labels[device] for device in devices])
+            samples += _samples(own, column)
+        families.append(Family(_metric(counter.name, counter.type, counter.help), samples))
     return families
+
+
+def _samples(labels: Sequence[Labels], column: Sequence[Cell]) -> Iterable[tuple[Labels, Value]]:
+    """The cells that hold a number, each with the labels of its device."""
+    pairs = zip(labels, column, strict=True)
+    if _NUMBERS.issuperset(map(type, column)):
+        return cast("Iterable[tuple[Labels, Value]]", pairs)
+    return [(label, cell) for label, cell in pairs if cell is not None and not isinstance(cell, str)]
+
+
+@lru_cache(maxsize=1024)
+def _metric(name: str, kind: str, help_: str) -> Metric:
+    """Made once and not in every pass, for about as many rows as a counters file has."""
+    return Metric(name, KINDS[kind], help_, DEVICE_LABELS)
 
 
 def _info(device: Device, hostname: str) -> Labels:

@@ -93,12 +93,16 @@ class DeviceLabelCache:
 
     def __init__(self, style: LabelStyle) -> None:
         self._style = style
-        self._known: dict[tuple[Device, Holder, tuple[tuple[str, str], ...]], Labels] = {}
+        self._keys: list[tuple[Device, Holder, tuple[tuple[str, str], ...]]] = []
+        self._labels: list[Labels] = []
 
     def labels(
         self, inventory: Sequence[Device], holders: Sequence[Holder], rows: Sequence[tuple[tuple[str, str], ...]]
     ) -> list[Labels]:
         """One `Labels` per device of the inventory, in its order."""
         keys = list(zip(inventory, holders, rows, strict=True))
-        self._known = {key: self._known.get(key) or device_labels(*key, self._style) for key in keys}
-        return [self._known[key] for key in keys]
+        if keys != self._keys:
+            known = dict(zip(self._keys, self._labels, strict=True))
+            self._labels = [known.get(key) or device_labels(*key, self._style) for key in keys]
+            self._keys = keys
+        return self._labels
