@@ -137,7 +137,7 @@ def test_a_rule_that_is_not_mutated_passes_every_stage(tmp_path, rule):
     """Otherwise every mutant would count as noticed."""
     true_rule = next(found for group in judging_groups() for found in group.rules if found.name == rule)
     chain = Mutant(rule, "nothing", true_rule).chain(0)
-    for stage in (LIMITS, SPELLINGS, DEVICES, STATIC, FREE, UNSET, SET):
+    for stage in (LIMITS, SPELLINGS, DEVICES, STATIC, FREE, UNSET, SET, ALL_ROWS):
         assert _complaint(tmp_path / stage.name.replace(" ", "-"), stage, [chain]) == "", stage.name
 
 
