@@ -2,9 +2,10 @@
 
 That is when it was created, or when its last scheduling gate was seen to go. A pod that is first met without gates
 but was once gated has waited since first sight: when its gate went was not seen, and its creation may lie hours
-before. What tells that it was gated: Kueue marks its pods, and the API server writes a gated pod's PodScheduled
-condition without a transition time, which the scheduler keeps as long as the status stays False (pod strategy and
-pod condition update of Kubernetes 1.26 and later).
+before. What tells that it was gated: Kueue marks its pods, and older API servers write a gated pod's PodScheduled
+condition without a transition time, which the scheduler keeps as long as the status stays False. An API server of
+1.36 writes the time of creation (seen on a real one): a pod that was gated by something else than Kueue then counts
+from its creation after a restart of the watcher.
 """
 
 from collections.abc import Mapping
