@@ -8,7 +8,6 @@ from exporter import cli, log
 from exporter.config import ConfigError, LogConfig, node_config, watcher_config
 from exporter.listener import ListenError
 from exporter.tls import TlsError
-from exporter.webconfig import WebConfigError
 
 USAGE = 2
 
@@ -50,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = cli.parse(sys.argv[1:] if argv is None else argv, os.environ)
         return COMMANDS[arguments.command](arguments)
-    except (ConfigError, ListenError, TlsError, WebConfigError) as error:
+    except (ConfigError, ListenError, TlsError) as error:
         print(f"gpugauge: {error}", file=sys.stderr)  # noqa: T201 - the edge
         return USAGE
 

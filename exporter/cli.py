@@ -2,9 +2,9 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
+from exporter import VERSION
 from exporter.config import DEFAULT_SOCKET, ConfigError, truth
 
 Arguments = argparse.Namespace
@@ -83,7 +83,7 @@ def _parser(command: str, about: str) -> Parser:
         allow_abbrev=False,
         epilog=f"Commands: {', '.join(COMMANDS)}; without one, node is meant.",
     )
-    parser.add_argument("--version", "-v", action="version", version=f"gpugauge {version('gpugauge')}")
+    parser.add_argument("--version", "-v", action="version", version=f"gpugauge {VERSION}")
     return parser
 
 

@@ -4,13 +4,14 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 
-from exporter import listener, webconfig
+from exporter import listener
 from exporter.config import WebConfig
 from exporter.sampler import Sampler
 from exporter.server import Rendered, Server
+from exporter.tls import TlsFiles
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +38,20 @@ class ProgramPages:
 def serve(title: str, web: WebConfig, pages: ProgramPages, environment: MutableMapping[str, str]) -> Server:
     """A server that listens. Raises ListenError, TlsError or WebConfigError with one sentence."""
     sockets = listener.inherited(environment, os.getpid()) if web.systemd_socket else []
-    settings = webconfig.load(web.config_file) if web.config_file else webconfig.WebConfig()
-    server = Server(web.address, pages, title=title, tls=settings.tls, headers=settings.headers, sockets=sockets)
+    tls, headers = _web_settings(web)
+    server = Server(web.address, pages, title=title, tls=tls, headers=headers, sockets=sockets)
     server.start()
     return server
+
+
+def _web_settings(web: WebConfig) -> tuple[TlsFiles | None, Mapping[str, str]]:
+    """What the web configuration file asks for, where there is one."""
+    if web.config_file is None:
+        return None, {}
+    from exporter import webconfig  # noqa: PLC0415 - it brings a YAML reader, which few nodes need
+
+    settings = webconfig.load(web.config_file)
+    return settings.tls, settings.headers
 
 
 def run_until_signalled(

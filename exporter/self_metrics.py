@@ -7,12 +7,12 @@ import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from exporter import VERSION
 from exporter.snapshot import Snapshot
 
 CONTRACT = "1"
@@ -29,7 +29,7 @@ class ConfigState:
 
 
 def _own_versions() -> dict[str, str]:
-    return {"version": version("gpugauge"), "contract": CONTRACT, "python_version": platform.python_version()}
+    return {"version": VERSION, "contract": CONTRACT, "python_version": platform.python_version()}
 
 
 @dataclass(slots=True, eq=False)  # a registry keeps collectors by identity

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from exporter.config import ConfigError
 from exporter.tls import TlsFiles
 
 _CLIENT_AUTH = {
@@ -30,7 +31,7 @@ _HEADERS = (
 _TLS_KEYS = ("cert_file", "key_file", "client_ca_file", "client_auth_type", "min_version")
 
 
-class WebConfigError(Exception):
+class WebConfigError(ConfigError):
     """What is wrong with a web configuration file: one sentence with file, line and key."""
 
 

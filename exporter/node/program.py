@@ -18,8 +18,6 @@ from exporter.node.kubelet import Kubelet
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import Reader
 from exporter.node.reading import ReaderConfig
-from exporter.node.scenario import ScenarioError, load
-from exporter.node.simulated_holders import SimulatedHolders
 from exporter.self_metrics import ConfigState
 from exporter.snapshot import Snapshot
 from exporter.source import Source
@@ -134,6 +132,9 @@ class NodeProgram:
             return Kubelet(Path(config.kubelet_socket))
         if config.source != "simulated":
             return None
+        from exporter.node.scenario import ScenarioError, load  # noqa: PLC0415 - only a simulated node plays one
+        from exporter.node.simulated_holders import SimulatedHolders  # noqa: PLC0415 - likewise
+
         try:
             scenario = load(str(config.scenario) if config.scenario else None)
         except ScenarioError as error:
