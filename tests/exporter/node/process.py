@@ -95,6 +95,8 @@ class Scraper:
         except OSError as error:
             status, text = 0, repr(error)
         took = time.monotonic() - began
+        if self._stop.is_set():  # the process may be ending
+            return
         self.slowest = max(self.slowest, took)
         self.count += 1
         if status != 200 or took > PAGE_SECONDS:
@@ -138,8 +140,11 @@ class World:
         """From now on the scenario has these events and no others."""
         self.player.scenario = Scenario("played", msgspec.structs.replace(self.document, events=events))
 
-    def until(self, good: Callable[[Scrape], bool], seconds: float, what: str = "") -> Scrape:
-        """The first scrape for which it holds; how long that took is kept under `what`."""
+    def until(self, good: Callable[[Scrape], bool], seconds: float, what: str, before: Scrape = NOTHING) -> Scrape:
+        """The first scrape for which it holds; how long that took is kept under `what`.
+
+        Series that came or went since `before` are named when it does not come to that.
+        """
         began = time.monotonic()
         while time.monotonic() - began < seconds:
             page = self.scraper.latest
@@ -148,7 +153,9 @@ class World:
                 return page
             assert self.process.poll() is None, f"the process ended with {self.process.returncode}"
             time.sleep(0.01)
-        raise AssertionError(f"not within {seconds:g} s: {what}\n{self.scraper.latest.text[-2500:]}")
+        latest = self.scraper.latest
+        changed = "\n".join(sorted(before.dcgm() ^ latest.dcgm())[:5])
+        raise AssertionError(f"not within {seconds:g} s: {what}\n{changed}\n{latest.text[-2500:]}")
 
     def whole(self) -> Scrape:
         """The page once source and kubelet are up."""
