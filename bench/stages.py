@@ -1,0 +1,240 @@
+"""CPU of one pass, stage by stage: the reader child's part and the parent's, over real parts."""
+
+import gzip
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from bench.cpu import Cost, cost, cost_of, process_ms
+from bench.scene import SECONDS_TO_START, Place, Scene
+from bench.table import Row, Section
+from exporter.client_page import client_page
+from exporter.exposition import GZIP_LEVEL, render
+from exporter.node.allocation_families import AllocationView
+from exporter.node.attribution import AttributionRules
+from exporter.node.counters import Counters
+from exporter.node.dcgm.library import Library
+from exporter.node.dcgm.source import DcgmSource
+from exporter.node.device_labels import LabelStyle
+from exporter.node.kubelet import Kubelet
+from exporter.node.pipeline import NodePipeline, NodeSources
+from exporter.node.reader.protocol import Answer
+from exporter.node.reader.supervisor import Reader
+from exporter.node.reading import ReaderConfig, Readings
+from exporter.sampler import Sampler
+from exporter.self_metrics import ConfigState, SelfMetrics
+
+LIBRARY, COMPRESS = "reader: library call (stand-in)", "parent: compress (gzip, both formats)"
+"""What is not counted as Python."""
+STYLE = LabelStyle("node-1")
+RULES = AttributionRules()
+
+
+@dataclass(slots=True)
+class Given:
+    """A source that gives what it was told."""
+
+    answer: Readings
+    name: str = "dcgm"
+
+    def read(self) -> Readings:
+        return self.answer
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+class TimedLibrary(Library):
+    """libdcgm with a clock around each call; `spent` is in nanoseconds."""
+
+    spent = 0
+
+    def status(self, function: str, *arguments: object) -> int:
+        began = time.thread_time_ns()
+        try:
+            return super().status(function, *arguments)
+        finally:
+            self.spent += time.thread_time_ns() - began
+
+
+@dataclass(slots=True)
+class ReaderStages:
+    """The reader's work in this process, where its parts can be told apart."""
+
+    library: Cost
+    decode: Cost
+    encode: Cost
+    readings: Readings = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+def reader_stages(config: ReaderConfig, rounds: int) -> ReaderStages:
+    """What a reader child does for one answer."""
+    libraries: list[TimedLibrary] = []
+
+    def load(path: str | None) -> Library:
+        libraries.append(TimedLibrary(path or ""))
+        return libraries[0]
+
+    source = DcgmSource(config, load=load)
+    source.read()
+    inside, outside = [], []
+    for _ in range(rounds):
+        libraries[0].spent, began = 0, time.thread_time_ns()
+        source.read()
+        spent = libraries[0].spent
+        inside.append(spent / 1e6)
+        outside.append((time.thread_time_ns() - began - spent) / 1e6)
+    answer = Answer(1, source.read())
+    source.close()
+    assert answer.readings is not None
+    encode = msgspec.msgpack.Encoder().encode
+    return ReaderStages(
+        cost(inside), cost(outside), cost_of(lambda: encode(answer), rounds), answer.readings, encode(answer)
+    )
+
+
+@dataclass(slots=True)
+class Parent:
+    """The parent's parts over one answer of the reader, each for itself."""
+
+    counters: Counters
+    place: Place
+    read: ReaderStages
+    rounds: int
+
+    def costs(self) -> dict[str, Cost]:
+        """What each costs."""
+        decode = msgspec.msgpack.Decoder(Answer).decode
+        decoding = self._cost(lambda: decode(self.read.body))
+        return {"parent: decode message": decoding, **self._flow(decode, decoding), **self._page()}
+
+    def _cost(self, run: Callable[[], object]) -> Cost:
+        return cost_of(run, self.rounds)
+
+    def _flow(self, decode: Callable[[bytes], Answer], decoding: Cost) -> dict[str, Cost]:
+        """With an answer decoded anew, as each pass gets it: equal to the last, not the same objects."""
+        kubelet = Kubelet(self.place.socket)
+        allocations = kubelet.read()
+        listing = cost_of(kubelet.read, self.rounds, time.process_time_ns)
+        kubelet.close()
+        view = AllocationView(STYLE.hostname, RULES)
+        given = Given(self.read.readings)
+        pipeline = NodePipeline(NodeSources(given, None), self.counters, STYLE, RULES)
+
+        def fresh() -> Readings:
+            readings = decode(self.read.body).readings
+            assert readings is not None
+            given.answer = readings
+            return readings
+
+        attribution = self._cost(lambda: view.of(fresh().inventory, allocations))
+        families = self._cost(lambda: (fresh(), pipeline.take()))
+        return {
+            "parent: kubelet List, all threads of gRPC": listing,
+            "parent: attribute": minus(attribution, decoding),
+            "parent: families": minus(families, decoding),
+        }
+
+    def _page(self) -> dict[str, Cost]:
+        pipeline = NodePipeline(NodeSources(Given(self.read.readings), None), self.counters, STYLE, RULES)
+        own, nothing = own_metrics(), CollectorRegistry()
+        snapshot = pipeline.take()
+        own.observe(snapshot)
+        registry = own.registry()
+        page = render(snapshot.families, registry)
+        bodies = (page.text, page.openmetrics)
+        compress = self._cost(lambda: [gzip.compress(body, GZIP_LEVEL, mtime=0) for body in bodies])
+        devices = render(snapshot.families, nothing)
+        of_devices = (devices.text, devices.openmetrics)
+        compress_devices = self._cost(lambda: [gzip.compress(body, GZIP_LEVEL, mtime=0) for body in of_devices])
+        return {
+            "parent: render text": minus(self._cost(lambda: render(snapshot.families, nothing)), compress_devices),
+            "parent: own metrics": self._cost(lambda: client_page(registry)),
+            COMPRESS: compress,
+        }
+
+
+def minus(one: Cost, other: Cost) -> Cost:
+    """A cost without a part of it that was measured alone."""
+    return Cost(max(one.least - other.least, 0.0), max(one.middle - other.middle, 0.0))
+
+
+def own_metrics() -> SelfMetrics:
+    """As the node exporter makes them."""
+    state = ConfigState("0" * 64, successful=True, at=time.time())
+    return SelfMetrics({"hostname": STYLE.hostname}, config=lambda: state)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The flow over a real reader child and a real gRPC kubelet; CPU of a read on both sides, and of a pass."""
+
+    child: Cost
+    ask: Cost
+    total: Cost
+
+
+def whole(counters: Counters, place: Place, rounds: int) -> Whole:
+    """Whole passes as the sampler takes them, without its pauses."""
+    reader = Reader(place.reader_config(counters))
+    pipeline = NodePipeline(NodeSources(reader, Kubelet(place.socket)), counters, STYLE, RULES)
+    sampler = Sampler(pipeline.take, own_metrics(), 10.0)
+    end = time.monotonic() + SECONDS_TO_START
+    while b"\nDCGM_FI_" not in sampler.page.text:
+        assert time.monotonic() < end, "the reader child does not answer"
+        time.sleep(0.05)
+        sampler.sample()
+    try:
+        child, ask = _both(reader, reader.read, rounds)
+        of_child, of_parent = _both(reader, sampler.sample, rounds)
+        return Whole(cost(child), cost(ask), cost([a + b for a, b in zip(of_child, of_parent, strict=True)]))
+    finally:
+        pipeline.close()
+
+
+def _both(reader: Reader, run: Callable[[], object], rounds: int) -> tuple[list[float], list[float]]:
+    """CPU in milliseconds of each of so many rounds: of the child, and of this process."""
+    child, parent = [], []
+    for _ in range(rounds):
+        assert reader.pid is not None
+        before, began = process_ms(reader.pid), time.process_time_ns()
+        run()
+        parent.append((time.process_time_ns() - began) / 1e6)
+        child.append(process_ms(reader.pid) - before)
+    return child, parent
+
+
+def stage_section(scene: Scene, place: Place, budget: float, rounds: int) -> tuple[Section, Readings]:
+    """Every stage of a pass, their sum against the budget, and a whole pass; with the readings of the scene."""
+    counters = scene.counters()
+    read = reader_stages(place.reader_config(counters), rounds)
+    passes = whole(counters, place, rounds)
+    inside = Cost(
+        *(sum(parts) for parts in zip(*(_pair(c) for c in (read.library, read.decode, read.encode)), strict=True))
+    )
+    parent = Parent(counters, place, read, rounds).costs()
+    stages = {
+        LIBRARY: read.library,
+        "reader: decode records": read.decode,
+        "reader: encode message": read.encode,
+        "reader: its loop and pipe": minus(passes.child, inside),
+        "parent: ask and listen": minus(passes.ask, parent["parent: decode message"]),
+        **parent,
+    }
+    python = sum(c.least for name, c in stages.items() if name not in (LIBRARY, COMPRESS))
+    rows = [Row(name, c.least, "ms", note=c.note) for name, c in stages.items()]
+    rows.append(Row("Python part of one pass: all but library and compress", python, "ms", budget))
+    rows.append(Row("whole pass, both processes, stages in turn", passes.total.least, "ms", note=passes.total.note))
+    cells = sum(len(column) for block in read.readings.blocks for column in block.columns)
+    remarks = (
+        f"{cells} cells. Least of {rounds} rounds, in CPU time; the median beside it tells how disturbed they were.",
+    )
+    return Section(f"One pass: {scene.name}", rows, remarks), read.readings
+
+
+def _pair(one: Cost) -> tuple[float, float]:
+    return one.least, one.middle
