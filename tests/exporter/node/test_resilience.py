@@ -157,8 +157,8 @@ def test_a_kubelet_that_never_answers_is_given_up_after_its_deadline_and_devices
     with node() as made:
         before = made.scraper.latest
         made.kubelet.behaviour = Behaviour(delay=math.inf)
-        page = made.until(down("kubelet", "timeout"), DEADLINE_SECONDS + TRUTH_SECONDS, "down told")
-        assert page.dcgm() == before.dcgm()
+        made.until(down("kubelet", "timeout"), DEADLINE_SECONDS + TRUTH_SECONDS, "down told")
+        made.until(lambda p: p.up("kubelet") is False and p.dcgm() == before.dcgm(), RECOVERY_SECONDS, "read on")
         made.kubelet.behaviour = WELL
         made.whole()
         recovered(made, before)
