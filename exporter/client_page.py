@@ -41,7 +41,11 @@ def _heads(name: str, kind: str, documentation: str) -> tuple[str, str]:
 
 
 def _line(sample: Sample) -> str:
-    pairs = ",".join([f'{name}="{escape(value)}"' for name, value in sorted(sample.labels.items())])
-    labels = f"{{{pairs}}}" if pairs else ""
     value = floatToGoString(sample.value)  # type: ignore[no-untyped-call] # the library is half typed
-    return f"{sample.name}{labels} {value}\n"
+    return f"{_series(sample.name, tuple(sample.labels.items()))} {value}\n"
+
+
+@lru_cache(maxsize=1024)
+def _series(name: str, labels: tuple[tuple[str, str], ...]) -> str:
+    pairs = ",".join([f'{label}="{escape(value)}"' for label, value in sorted(labels)])
+    return f"{name}{{{pairs}}}" if pairs else name

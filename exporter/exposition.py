@@ -91,6 +91,18 @@ def _distinct(lines: list[str]) -> list[str]:
 
 def render(families: Iterable[Family], own: CollectorRegistry) -> Page:
     """The page of a pass. Families without samples are left out; a name may appear only once."""
+    text, openmetrics, dropped = written(families, own)
+    return Page(
+        text=text,
+        text_gzip=gzip.compress(text, GZIP_LEVEL, mtime=0),
+        openmetrics=openmetrics,
+        openmetrics_gzip=gzip.compress(openmetrics, GZIP_LEVEL, mtime=0),
+        dropped=dropped,
+    )
+
+
+def written(families: Iterable[Family], own: CollectorRegistry) -> tuple[bytes, bytes, int]:
+    """The page in both formats, and how many samples had to be left out."""
     text: list[bytes] = []
     openmetrics: list[bytes] = []
     dropped = 0
@@ -104,14 +116,4 @@ def render(families: Iterable[Family], own: CollectorRegistry) -> Page:
     own_text, own_openmetrics = client_page(own)
     text.append(own_text)
     openmetrics.append(own_openmetrics)
-    return _page(b"".join(text), b"".join(openmetrics), dropped)
-
-
-def _page(text: bytes, openmetrics: bytes, dropped: int) -> Page:
-    return Page(
-        text=text,
-        text_gzip=gzip.compress(text, GZIP_LEVEL, mtime=0),
-        openmetrics=openmetrics,
-        openmetrics_gzip=gzip.compress(openmetrics, GZIP_LEVEL, mtime=0),
-        dropped=dropped,
-    )
+    return b"".join(text), b"".join(openmetrics), dropped

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from exporter import VERSION
+from exporter.process_metrics import ProcessMetrics
 from exporter.snapshot import Snapshot
 
 CONTRACT = "1"
@@ -59,7 +60,7 @@ class SelfMetrics(Collector):
         """A registry of this alone, and of the process."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
-        ProcessCollector(registry=registry)
+        registry.register(ProcessMetrics())
         return registry
 
     def collect(self) -> Iterator[Metric]:

@@ -88,7 +88,9 @@ def dcgm_families(counters: Counters, by_field: Columns, labels: Sequence[Labels
             continue
         samples: list[tuple[Labels, Value]] = []
         for devices, column in by_field.get(counter.field.id, ()):
-            own = labelled.get(devices) or labelled.setdefault(devices, [labels[device] for device in devices])
+            own = labelled.get(devices)
+            if own is None:
+                own = labelled[devices] = [labels[device] for device in devices]
             samples += _samples(own, column)
         families.append(Family(_metric(counter.name, counter.type, counter.help), samples))
     return families

@@ -102,15 +102,19 @@ class RecordReader:
         usual = self._usual(parts, now)
         width = len(self._fields)
         for place, wanted in enumerate(self._fields):
-            fresh = (now - self._limits[place], now + self._limits[place])
-            cells = None
-            if usual or parts.column(place, width).uniform(fresh):
-                cells = _plain(parts, place, width, wanted)
+            cells = _plain(parts, place, width, wanted) if usual else None
             if cells is None:
-                cells = self._judged(parts.column(place, width), wanted, fresh, decoded)
+                cells = self._unusual(parts.column(place, width), place, now, decoded)
             decoded.columns.append(cells)
             decoded.stamps.append(tuple(parts.stamps[place::width]) if wanted.watch == "event" else ())
         return decoded
+
+    def _unusual(self, column: _Parts, place: int, now: int, decoded: Decoded) -> tuple[Cell, ...]:
+        """A column of a read in which something somewhere is not as it mostly is."""
+        wanted, limit = self._fields[place], self._limits[place]
+        fresh = (now - limit, now + limit)
+        cells = _plain(column, 0, 1, wanted) if column.uniform(fresh) else None
+        return self._judged(column, wanted, fresh, decoded) if cells is None else cells
 
     def _parts(self) -> _Parts:
         used = b"".join(self._used)

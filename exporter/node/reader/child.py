@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from exporter.node.reader.protocol import Answer, FrameBuffer, GarbledError, Request, frame
+from exporter.node.reader.protocol import PIPE_BYTES, Answer, FrameBuffer, GarbledError, Request, frame
 from exporter.node.reading import ReaderConfig
 
 KILL_WAIT = 0.5
@@ -97,7 +97,7 @@ class Child:
             except BrokenPipeError:
                 raise CrashedError(self._epitaph()) from None
         if self._from.fileno() in ready:
-            data = os.read(self._from.fileno(), 1 << 20)
+            data = os.read(self._from.fileno(), PIPE_BYTES)
             if not data:
                 raise CrashedError(self._epitaph())
             self._received.feed(data)

@@ -13,6 +13,9 @@ from exporter.node.reading import Readings
 FRAME_LIMIT = 64 * 1024 * 1024
 """Bytes; a longer frame means that something else than our child writes to the pipe."""
 
+PIPE_BYTES = 64 * 1024
+"""What a pipe holds, and so the most that one read of it gives."""
+
 _HEAD = struct.Struct(">I")
 
 
@@ -87,7 +90,7 @@ def write_frame(descriptor: int, body: bytes) -> None:
 def _read_exactly(descriptor: int, length: int) -> bytes | None:
     parts = bytearray()
     while len(parts) < length:
-        part = os.read(descriptor, min(length - len(parts), 1 << 20))
+        part = os.read(descriptor, min(length - len(parts), PIPE_BYTES))
         if not part:
             return None
         parts += part
