@@ -1,6 +1,7 @@
 """The command `gpugauge`: arguments to program; the only place with exit codes."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -44,8 +45,19 @@ def _demo(arguments: cli.Arguments) -> int:
 COMMANDS = {"node": _node, "cluster": _cluster, "demo": _demo}
 
 
+def _heed_signals() -> None:
+    """What signals do until a program has handlers of its own.
+
+    The first process of a container ignores what it has no handler for; and a request to read a file again that was
+    not read yet must not end anything.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGHUP, lambda *_: None)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the chosen command; a mistake in flags, files or ports is one sentence and exit code 2."""
+    _heed_signals()
     try:
         arguments = cli.parse(sys.argv[1:] if argv is None else argv, os.environ)
         return COMMANDS[arguments.command](arguments)

@@ -1,0 +1,28 @@
+"""The command as a process: exit codes, and signals that come before anything runs."""
+
+import subprocess
+import sys
+
+SIGNALLED = """
+import contextlib, os, signal
+from exporter.__main__ import main
+with contextlib.suppress(SystemExit):
+    main(["--version"])
+os.kill(os.getpid(), signal.SIGHUP)
+print("still here")
+os.kill(os.getpid(), signal.SIGTERM)
+print("never said")
+"""
+
+
+def test_signals_are_heeded_before_a_program_has_handlers_of_its_own():
+    done = subprocess.run([sys.executable, "-c", SIGNALLED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "still here"
+
+
+def test_a_mistake_is_one_sentence_and_exit_code_2():
+    command = [sys.executable, "-m", "exporter", "node", "--collect-interval", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "gpugauge: --collect-interval 1 is outside 100..3600000 milliseconds\n"
