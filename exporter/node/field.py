@@ -46,8 +46,8 @@ def _field(row: dict[str, str]) -> Field:
 @cache
 def fields() -> Mapping[int, Field]:
     """Every known field by number."""
-    with files("exporter.node").joinpath("fields.csv").open(encoding="utf-8", newline="") as table:
-        return {field.id: field for field in map(_field, csv.DictReader(table))}
+    table = files("exporter.node").joinpath("fields.csv").read_text(encoding="utf-8")
+    return {field.id: field for field in map(_field, csv.DictReader(table.splitlines()))}
 
 
 @cache
