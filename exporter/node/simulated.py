@@ -16,7 +16,7 @@ from exporter.node.scenario_state import BoardState, CellMap, InstanceState, Sta
 from exporter.source import SourceError
 
 READ_CALLS = frozenset({"*", "read", "dcgmEntitiesGetLatestValues"})
-"""Functions whose faults in a scenario hit a read of this source."""
+"""Functions whose faults in a scenario hit a read of this source; of several the first, as in the stand-in libraries."""
 REASONS: dict[int, RejectReason] = {
     -6: "not_supported",
     -13: "not_supported",
@@ -48,8 +48,9 @@ class SimulatedSource:
         """The scenario as of now. Raises SourceError: `connection` while nothing answers, `call` for a fault."""
         now = self._clock()
         state = self._scenario.at(now - self._begin)
-        for call in state.calls:
-            _suffer(call)
+        fault = next((call for call in state.calls if call.function in READ_CALLS), None)
+        if fault is not None:
+            _suffer(fault)
         if not state.connected:
             raise SourceError("connection", "the scenario's engine cannot be reached")
         return readings(state, self._config, now)
@@ -59,8 +60,6 @@ class SimulatedSource:
 
 
 def _suffer(call: Call) -> None:
-    if call.function not in READ_CALLS:
-        return
     if call.crash:
         os.abort()
     if call.delay or call.hang:

@@ -212,6 +212,16 @@ def test_a_planned_failure_of_a_read_is_a_source_error(tmp_path):
         source.read()
 
 
+def test_a_read_suffers_one_fault_however_many_of_its_spellings_have_one(tmp_path):
+    spellings = ("dcgmEntitiesGetLatestValues", "read", "*")
+    faults = [{"event": "call", "function": name, "status": -n} for n, name in enumerate(spellings, start=10)]
+    faults[0] = faults[0] | {"status": 0, "delay": 0.01}
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps({"about": "fails", "devices": [], "events": faults}))
+    source, _ = open_(path)
+    assert source.read().inventory == ()
+
+
 def test_a_scenario_that_cannot_be_played_is_refused_when_the_source_is_made(tmp_path):
     with pytest.raises(ScenarioError, match="cannot be read"):
         open_(tmp_path / "none.json")
