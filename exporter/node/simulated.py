@@ -16,7 +16,7 @@ from exporter.node.scenario_state import BoardState, CellMap, InstanceState, Sta
 from exporter.source import SourceError
 
 READ_CALLS = frozenset({"*", "read", "dcgmEntitiesGetLatestValues"})
-"""Functions whose faults in a scenario hit a read of this source; of several the first, as in the stand-in libraries."""
+"""Functions whose faults in a scenario hit a read of this source; of several the first, as in a stand-in."""
 REASONS: dict[int, RejectReason] = {
     -6: "not_supported",
     -13: "not_supported",

@@ -48,9 +48,12 @@ NOT_SHOWN = ("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "DCGM_FI_DEV_XID_ERRORS")
 
 
 @cache
+def rendered(name, t, every):
+    return Simulation(name, every_counter() if every else default_counters(), t).page()
+
+
 def page(name, t, *, every=False):
-    counters = every_counter() if every else default_counters()
-    return Simulation(name, counters, t).page()
+    return rendered(name, t, every)
 
 
 @pytest.mark.parametrize(("name", "t"), [(n, t) for n, t in PAGES if t in KEPT.get(n, (t,))])
