@@ -45,14 +45,14 @@ class SimulatedSource:
         self._begin = self._scenario.begins(clock())
 
     def read(self) -> Readings:
-        """The scenario as of now. Raises SourceError: `connection` while nothing answers, `call` for a fault."""
+        """The scenario as of now. Raises SourceError: `connection_lost` while nothing answers, `call` for a fault."""
         now = self._clock()
         state = self._scenario.at(now - self._begin)
         fault = next((call for call in state.calls if call.function in READ_CALLS), None)
         if fault is not None:
             _suffer(fault)
         if not state.connected:
-            raise SourceError("connection", "the scenario's engine cannot be reached")
+            raise SourceError("connection_lost", "the scenario's engine cannot be reached")
         return readings(state, self._config, now)
 
     def close(self) -> None:

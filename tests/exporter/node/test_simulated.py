@@ -176,7 +176,7 @@ def test_a_broken_connection_is_a_source_error_and_heals():
     clock.now += 12
     with pytest.raises(SourceError) as error:
         source.read()
-    assert error.value.reason == "connection"
+    assert error.value.reason == "connection_lost"
     clock.now += 5
     assert len(source.read().inventory) == 2
 

@@ -198,7 +198,7 @@ def test_a_reason_of_the_source_passes_through_and_the_child_stays(reader_of, tm
     reader = reader_of(simulated(tmp_path, down))
     first = settled(reader.read)
     pid = reader.pid
-    assert first.reason == failure(reader.read).reason == "connection"
+    assert first.reason == failure(reader.read).reason == "connection_lost"
     assert reader.pid == pid is not None
 
 
