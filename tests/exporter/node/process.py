@@ -182,8 +182,8 @@ def alive(pid: int) -> bool:
         return False
 
 
-def command(folder: Path, port: int, source: str, *more: str) -> list[str]:
-    remote = ("-r", "localhost:5555") if source == "dcgm" else ()
+def command(folder: Path, port: int, source: str, *more: str, embedded: bool = False) -> list[str]:
+    remote = ("-r", "localhost:5555") if source == "dcgm" and not embedded else ()
     flags = ("--kubernetes", "--pod-resources-kubelet-socket", str(folder / "kubelet.sock"))
     serving = ("--address", f"127.0.0.1:{port}", "--collect-interval", str(INTERVAL_MS))
     return [sys.executable, "-m", "exporter", "node", "--source", source, *remote, *flags, *serving, *more]
@@ -205,6 +205,7 @@ def world(
     *more: str,
     scenario: str = "mig",
     there: bool = True,
+    embedded: bool = False,
     prefix: tuple[str, ...] = (),
 ) -> Iterator[World]:
     """A node exporter that is being scraped; without `there` it starts before libraries and kubelet are."""
@@ -220,7 +221,7 @@ def world(
             kubelet.start()
         stack.callback(kubelet.stop)
         log = stack.enter_context((folder / "log").open("wb"))
-        arguments = [*prefix, *command(folder, port, source, *more)]
+        arguments = [*prefix, *command(folder, port, source, *more, embedded=embedded)]
         process = subprocess.Popen(arguments, env=environment(folder), stderr=log, stdout=log)
         stack.callback(_end, process)
         scraper = Scraper(port, source)

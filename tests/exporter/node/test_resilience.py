@@ -21,6 +21,7 @@ from tests.exporter.node.process import (
 from tests.fakes.build import build
 
 READ = "dcgmEntitiesGetLatestValues"
+DRIVER_MISSING = -56
 STOP_SECONDS = 3.5
 VALUES = 8 * 23
 """Of eight healthy GPUs: the fields of the default file but the vGPU licence and XIDs. Rates need two passes."""
@@ -98,8 +99,9 @@ def test_an_engine_that_restarts_with_other_ids_gives_the_same_series(node):
         assert [board.entity_id for board in made.player.scenario.at(made.t()).boards] != ids
 
 
-def test_a_killed_reader_is_replaced(node):
-    with node() as made:
+@pytest.mark.parametrize("embedded", [False, True], ids=["host engine", "embedded engine"])
+def test_a_killed_reader_is_replaced(node, embedded):
+    with node(embedded=embedded) as made:
         before, child = made.scraper.latest, made.reader()
         os.kill(child, signal.SIGKILL)
         made.until(down("dcgm", "crashed", "restarting"), TRUTH_SECONDS, "down told")
@@ -108,6 +110,16 @@ def test_a_killed_reader_is_replaced(node):
         assert {labels["reason"] for labels, _ in made.scraper.latest.series("gpugauge_source_errors_total")} >= {
             "crashed"
         }
+
+
+def test_an_embedded_engine_without_its_driver_is_told_and_replaced(node):
+    with node(embedded=True) as made:
+        before, child = made.scraper.latest, made.reader()
+        made.play(Call("dcgmGetAllDevices", status=DRIVER_MISSING))
+        made.until(down("dcgm", "engine_dead", "restarting"), TRUTH_SECONDS, "down told")
+        made.play()
+        recovered(made, before)
+        assert made.reader() != child
 
 
 def test_a_crash_in_native_code_costs_the_reader_alone(node):
