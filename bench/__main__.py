@@ -31,12 +31,13 @@ class Size:
     """How much is measured."""
 
     rounds: int = 400
-    scrapes: int = 200
+    scrapes: int = 100
     passes: int = 20_000
     settle: float = 4.0
+    starts: int = 3
 
 
-QUICK = Size(rounds=20, scrapes=20, passes=200, settle=1.0)
+QUICK = Size(rounds=20, scrapes=20, passes=200, settle=1.0, starts=1)
 
 
 def sections(size: Size, whole: Scene = WHOLE, divided: Scene = DIVIDED) -> Iterator[Section]:
@@ -50,11 +51,11 @@ def sections(size: Size, whole: Scene = WHOLE, divided: Scene = DIVIDED) -> Iter
             yield section
             yield scrape_section(whole, place, 2.0, size.scrapes)
             yield memory_section(whole, place, size.settle)
-            yield page_section(whole, place)
+            yield page_section(whole, place, size.starts)
         with played(divided, root / "divided") as place:
             yield stage_section(divided, place, 4.0, size.rounds)[0]
             yield scrape_section(divided, place, 5.0, size.scrapes)
-            yield page_section(divided, place)
+            yield page_section(divided, place, size.starts)
         yield growth_section(whole.counters(), readings, size.passes)
 
 

