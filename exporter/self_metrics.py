@@ -54,7 +54,8 @@ class SelfMetrics(Collector):
             if not health.up:
                 self.errors[health.source, health.reason] += 1
         self.rejected.update(snapshot.rejected)
-        self.build.update(snapshot.build)
+        # What was learned stays while a source is down: a series that changes its labels then says nothing true.
+        self.build.update({name: text for name, text in snapshot.build.items() if text or name not in self.build})
 
     def registry(self) -> CollectorRegistry:
         """A registry of this alone, and of the process."""

@@ -137,6 +137,7 @@ class InventoryFamilies:
         self._inventory: tuple[Device, ...] | None = None
         self._info: list[tuple[Labels, Value]] = []
         self._boards: list[tuple[Device, Labels]] = []
+        self._most = 0
 
     def families(self, readings: Readings, expected: int) -> list[Family]:
         """Identity, reachability and number of the devices."""
@@ -150,7 +151,7 @@ class InventoryFamilies:
             Family(DEVICE_INFO, self._info),
             Family(DEVICE_UP, up),
             Family(DEVICES_OBSERVED, [(host, observed)]),
-            Family(DEVICES_EXPECTED, [(host, max(expected, len(self._boards)))]),
+            Family(DEVICES_EXPECTED, [(host, max(expected, self._most))]),
         ]
 
     def _learn(self, inventory: tuple[Device, ...]) -> None:
@@ -158,6 +159,7 @@ class InventoryFamilies:
         self._inventory = inventory
         self._info = [(_info(device, self._hostname), 1) for device in inventory]
         self._boards = [(d, Labels((("gpu", str(d.index)), ("UUID", d.uuid), host))) for d in inventory if d.gi < 0]
+        self._most = max(self._most, len(self._boards))
 
 
 def field_names(counters: Counters) -> dict[int, str]:

@@ -135,3 +135,11 @@ def test_a_source_that_stays_down_is_logged_once_and_again_when_it_is_back(caplo
         for _ in range(4):
             own.sample()
     assert [record.message for record in caplog.records] == ["kubelet: no answer within 5 s", "kubelet: well again"]
+
+
+def test_versions_that_were_learned_stay_while_a_source_is_down():
+    answers = [snapshot(build={"source": "dcgm", "dcgm_version": "4.2.3"}), snapshot(build={"dcgm_version": ""})]
+    own = sampler(lambda: answers.pop(0))
+    own.sample()
+    own.sample()
+    assert 'dcgm_version="4.2.3"' in own.page.text.decode()

@@ -112,3 +112,12 @@ def test_unsupported_fields_are_named_as_the_file_names_them():
     assert page([family]).splitlines()[-1] == (
         'gpugauge_field_unsupported_devices{field="DCGM_FI_DEV_GPU_TEMP",reason="blank",hostname="n1"} 1'
     )
+
+
+def test_a_board_that_nobody_lists_any_more_is_still_expected():
+    families = InventoryFamilies("n1")
+    families.families(READINGS, expected=0)
+    later = page(families.families(Readings("simulated", 2.0, (GPU,)), expected=0))
+    assert 'gpugauge_devices_expected{hostname="n1"} 2' in later
+    assert 'gpugauge_devices_observed{hostname="n1"} 1' in later
+    assert 'gpugauge_devices_expected{hostname="n1"} 2' in page(families.families(Readings("dcgm", 3.0, ()), 0))
