@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,18 +81,35 @@ def free_port() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Of one process, in MiB; `share` counts a page that n processes have in memory as one n-th."""
+    """Of one process, in MiB. A file's pages are in memory once, however many processes have them mapped."""
 
     resident: float
     share: float
-    private: float
+    """Where a page that n processes have counts as one n-th in each."""
+    anonymous: float
+    """Of this process alone."""
+    files: Mapping[str, float]
+    """By path, what is resident of it and unchanged."""
 
-    def __add__(self, other: "Memory") -> "Memory":
-        return Memory(self.resident + other.resident, self.share + other.share, self.private + other.private)
+    def once(self, other: "Memory") -> float:
+        """Of two processes together, a page that both have counted once."""
+        paths = self.files.keys() | other.files.keys()
+        files = sum(max(self.files.get(path, 0.0), other.files.get(path, 0.0)) for path in paths)
+        return self.anonymous + other.anonymous + files
 
 
 def memory(pid: int) -> Memory:
-    """What the kernel counts now (smaps_rollup of proc(5))."""
-    lines = (line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
-    kilobytes = {words[0]: int(words[1]) for words in lines}
-    return Memory(*(kilobytes[name] / 1024 for name in ("Rss:", "Pss:", "Private_Dirty:")))
+    """What the kernel counts now (smaps of proc(5))."""
+    files: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
+    path = ""
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        words = line.split()
+        if not words[0].endswith(":"):
+            path = words[5] if len(words) > 5 else ""
+        elif words[0] in {"Rss:", "Pss:", "Anonymous:"}:
+            kilobytes = int(words[1])
+            totals[words[0]] += kilobytes
+            files[path] += {"Rss:": kilobytes, "Pss:": 0, "Anonymous:": -kilobytes}[words[0]]
+    mapped = {path: kilobytes / 1024 for path, kilobytes in files.items()}
+    return Memory(totals["Rss:"] / 1024, totals["Pss:"] / 1024, totals["Anonymous:"] / 1024, mapped)

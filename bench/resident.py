@@ -4,7 +4,7 @@ import re
 import time
 from pathlib import Path
 
-from bench.process import Memory, Running, memory, running
+from bench.process import Running, memory, running
 from bench.scene import Place, Scene
 from bench.table import Row, Section
 
@@ -37,7 +37,7 @@ def memory_section(scene: Scene, place: Place, settle: float = SETTLE_SECONDS) -
         time.sleep(settle)
         after = _rows("stand-in loaded, pages served", process, None)
     remarks = (
-        "Resident counts the pages that parent and reader share twice, share counts them once.",
+        "Both map the interpreter and its libraries: the sum counts those pages twice, the machine holds them once.",
         "The stand-in is far smaller than libdcgm: 160 MiB with the embedded engine needs a GPU node.",
     )
     return Section(f"Memory: {scene.name}, attribution on", [*before, *after], remarks)
@@ -45,12 +45,12 @@ def memory_section(scene: Scene, place: Place, settle: float = SETTLE_SECONDS) -
 
 def _rows(when: str, process: Running, budget: float | None) -> list[Row]:
     parent, reader = memory(process.pid), memory(process.reader())
-    both: Memory = parent + reader
+    both = parent.resident + reader.resident
     return [
-        Row(f"{when}: resident, parent", parent.resident, "MiB", note=f"private {parent.private:.1f}"),
-        Row(f"{when}: resident, reader", reader.resident, "MiB", note=f"private {reader.private:.1f}"),
-        Row(f"{when}: resident, both", both.resident, "MiB", budget),
-        Row(f"{when}: proportional share, both", both.share, "MiB"),
+        Row(f"{when}: resident, parent", parent.resident, "MiB", note=f"its own {parent.anonymous:.1f}"),
+        Row(f"{when}: resident, reader", reader.resident, "MiB", note=f"its own {reader.anonymous:.1f}"),
+        Row(f"{when}: resident, both, shared pages once", parent.once(reader), "MiB", budget, f"sum {both:.1f}"),
+        Row(f"{when}: proportional share, both", parent.share + reader.share, "MiB"),
     ]
 
 

@@ -36,7 +36,12 @@ SCRAPES = tuple(
 MEMORY = tuple(
     f"{when}: {what}"
     for when in ("before libdcgm", "stand-in loaded, pages served")
-    for what in ("resident, parent", "resident, reader", "resident, both", "proportional share, both")
+    for what in (
+        "resident, parent",
+        "resident, reader",
+        "resident, both, shared pages once",
+        "proportional share, both",
+    )
 )
 PAGE = ("start of the process to the first full page", "series on the page", "series of one")
 EXPECTED = (PASS, SCRAPES, MEMORY, PAGE, PASS, SCRAPES, PAGE, ("resident memory over",))
