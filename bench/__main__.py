@@ -56,7 +56,7 @@ def sections(size: Size, whole: Scene = WHOLE, divided: Scene = DIVIDED) -> Iter
             yield stage_section(divided, place, 4.0, size.rounds)[0]
             yield scrape_section(divided, place, 5.0, size.scrapes)
             yield page_section(divided, place, size.starts)
-        yield growth_section(whole.counters(), readings, size.passes)
+        yield growth_section(whole, readings, size.passes)
 
 
 def _about() -> str:

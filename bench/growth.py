@@ -2,13 +2,16 @@
 
 import gc
 import os
+import subprocess
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import msgspec
 
 from bench.process import memory
+from bench.scene import ROOT, WHOLE, Scene
 from bench.stages import RULES, STYLE, Given, own_metrics
 from bench.table import Row, Section
 from exporter.node.allocation import Allocation
@@ -40,30 +43,36 @@ class Changing:
         """Holds nothing."""
 
 
-def growth_section(counters: Counters, readings: Readings, passes: int) -> Section:
-    """Resident memory of this process before and after so many passes with changing pods and values."""
-    given = Given(readings)
+def growth_section(scene: Scene, readings: Readings, passes: int) -> Section:
+    """Resident memory of a process that does nothing else, before and after so many passes."""
+    command = (sys.executable, "-m", "bench.growth", str(passes), str(scene.fields))
+    given = msgspec.msgpack.encode(readings)
+    answer = subprocess.run(command, input=given, stdout=subprocess.PIPE, check=True, cwd=ROOT).stdout
+    before, after = map(float, answer.split())
+    row = Row(f"resident memory over {passes:,} passes", after - before, "MiB", BUDGET_MIB, f"from {before:.1f} MiB")
+    return Section("Growth", [row], ["The parent's flow in a process of its own; the pods change with every pass."])
+
+
+def grow(counters: Counters, encoded: bytes, passes: int) -> tuple[float, float]:
+    """MiB before and after, in this process; the readings of every pass are decoded anew."""
+    decode = msgspec.msgpack.Decoder(Readings).decode
+    given = Given(decode(encoded))
+    uuids = tuple(device.uuid for device in given.answer.inventory)
     clock = count()
-    uuids = tuple(device.uuid for device in readings.inventory)
     pipeline = NodePipeline(
         NodeSources(given, Changing(uuids)), counters, STYLE, RULES, clock=lambda: next(clock) * 10.0
     )
     sampler = Sampler(pipeline.take, own_metrics(), 10.0, clock=lambda: 0.0)
-    encoded = msgspec.msgpack.encode(readings)
-    decode = msgspec.msgpack.Decoder(Readings).decode
 
-    def run(times: int) -> None:
+    def run(times: int) -> float:
         for _ in range(times):
             given.answer = decode(encoded)
             sampler.sample()
+        gc.collect()
+        return memory(os.getpid()).resident
 
-    run(min(WARM_UP, passes))
-    before = _settled()
-    run(passes)
-    row = Row(f"resident memory over {passes:,} passes", _settled() - before, "MiB", BUDGET_MIB)
-    return Section("Growth", [row], ["In this process, with pods that come and go; the parent's part of the flow."])
+    return run(min(WARM_UP, passes)), run(passes)
 
 
-def _settled() -> float:
-    gc.collect()
-    return memory(os.getpid()).resident
+if __name__ == "__main__":
+    print(*grow(replace(WHOLE, fields=int(sys.argv[2])).counters(), sys.stdin.buffer.read(), int(sys.argv[1])))
