@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 if TYPE_CHECKING:
     from uvicorn.config import Config
@@ -94,7 +93,7 @@ class Crowd:
             member.drop()
 
 
-class Connection(H11Protocol):
+class Connection(HttpToolsProtocol):
     """uvicorn's protocol with deadlines; it calls the crowd's TLS itself so that handshakes are bounded, too."""
 
     def __init__(
@@ -111,6 +110,9 @@ class Connection(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._received = 0
         self._early = b""
+        self._reading_head = False
+        self._reading_message = False
+        self._head_bytes = 0
         self._raw: asyncio.Transport
         self._handshake: asyncio.Task[None] | None = None
 
@@ -149,8 +151,32 @@ class Connection(H11Protocol):
         if self._busy():
             self._enter(Phase.ANSWERING)
         else:
-            unfinished = self.conn.their_state is not h11.IDLE or self.conn.trailing_data[0]
-            self._enter(Phase.ASKING if unfinished else Phase.IDLE)
+            self._enter(Phase.ASKING if self._reading_message or self.pipeline else Phase.IDLE)
+
+    # What the parser calls
+
+    def on_message_begin(self) -> None:
+        self._reading_head = self._reading_message = True
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count_head(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_head(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._reading_head = False
+        super().on_headers_complete()
+        if self.parser.should_upgrade():
+            self.cycle.keep_alive = False  # no other protocol is spoken here, and the parser reads no further
+
+    def on_message_complete(self) -> None:
+        self._reading_message = False
+        super().on_message_complete()
 
     # What is added
 
@@ -181,15 +207,26 @@ class Connection(H11Protocol):
     def _feed(self, data: bytes) -> None:
         if self.phase is Phase.IDLE or (self.phase is Phase.ANSWERING and not self._busy()):
             self._enter(Phase.ASKING)
-        try:
-            super().data_received(data)
-        except h11.LocalProtocolError:
-            self.drop()  # nonsense after the answer was sent: there is no place for a 400 any more
-            return
-        if self.conn.their_state is h11.ERROR:
-            self._silence()  # uvicorn has sent a 400, so the application's answer is no longer wanted
+        super().data_received(data)
+        if self._reading_head and self._received > self._crowd.limits.header_bytes:
+            self.send_400_response("the headers are too long")
         if self.phase is Phase.ASKING and self._busy():
             self._enter(Phase.ANSWERING)
+
+    def send_400_response(self, msg: str) -> None:
+        """Says that a request is malformed; quietly ends the connection where an answer is under way or was given."""
+        in_body = self._reading_message and not self._reading_head
+        self._reading_head = False
+        if self.cycle is not None and (in_body or not self.cycle.response_complete):
+            self.drop()
+        else:
+            super().send_400_response(msg)
+
+    def _count_head(self, size: int) -> None:
+        """The parser itself has no limit; what is raised here it reports as a malformed request."""
+        self._head_bytes += size
+        if self._head_bytes > self._crowd.limits.header_bytes:
+            raise ValueError("the headers are too long")
 
     def _silence(self) -> None:
         if self.cycle is not None:

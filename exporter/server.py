@@ -247,5 +247,4 @@ def _config(app: App, crowd: Crowd) -> uvicorn.Config:
         backlog=crowd.limits.accepts,
         timeout_keep_alive=int(crowd.limits.idle_seconds) + 60,
         timeout_graceful_shutdown=2,
-        h11_max_incomplete_event_size=crowd.limits.header_bytes,
     )

@@ -93,9 +93,9 @@ class Stack:
     def _start(self) -> None:
         self._folder = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="gpugauge-demo-")))
         self._processes = Processes(self._folder)
-        self._exit.callback(self._processes.stop)
         self._say("starting the simulated cluster: 3 nodes, their kubelets, an API server")
         self._start_cluster()
+        self._exit.callback(self._processes.stop)  # before the servers: they wait for their clients
         self._start_exporters()
         self._say("writing an hour of history")
         self._write_history()

@@ -132,7 +132,7 @@ def showable(value, *, counter):
 @given(readings(), allocations)
 def test_each_cell_that_was_read_is_there_once_and_nothing_else(found, held):
     page = samples(parse_openmetrics(pages(found, held)[0].openmetrics.decode()))
-    shown = sorted(value for name, _, value in page if name.startswith("DCGM_"))
+    shown = sorted(float(value) for name, _, value in page if name.startswith("DCGM_"))
     counters = {row.field.id for row in COUNTERS.rows if row.type == "counter"}
     cells = sorted(
         float(value)
