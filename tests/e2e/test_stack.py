@@ -19,6 +19,8 @@ from exporter.tools.demo.processes import DemoError, binary
 from exporter.tools.demo.receiver import WebhookReceiver
 from exporter.tools.demo.stack import Ports, Stack
 from exporter.tools.demo.view import lines, look
+from tests.promql import selectors
+from tests.test_contract import EXPRESSIONS, RECORDED
 
 pytestmark = pytest.mark.slow
 
@@ -131,6 +133,26 @@ def test_simulated_pages_say_so(running):
     stack, _ = running
     found = until(lambda: stack.prometheus_api.query("gpugauge_build_info{job='gpugauge-node'}"))
     assert {r["metric"]["source"] for r in found} == {"simulated"}
+
+
+ABSENT = {"namespace_pod_gpu:gpugauge_holder:info": {"workload"}}
+"""Selected where it is empty, and filled only by an exporter that knows owners."""
+
+
+def test_labels_that_rules_and_panels_select_recorded_series_by_are_on_them(running):
+    stack, _ = running
+    until(lambda: stack.prometheus_api.query("pod:gpu_busy:ratio"))
+    asked = {}
+    for where, expression in EXPRESSIONS.items():
+        for name, matchers in selectors(expression):
+            if name in RECORDED:
+                asked.setdefault(name, {}).update(dict.fromkeys(matchers, where))
+    assert len(asked) > 20
+    for name, matchers in asked.items():
+        found = stack.prometheus_api.query(name)
+        there = {label for series in found for label in series["metric"]} | {"cluster"} | ABSENT.get(name, set())
+        assert found, f"{name} is recorded by nothing in the demo"
+        assert not {label: where for label, where in matchers.items() if label not in there}, name
 
 
 def demo(ports, **more):
