@@ -181,19 +181,34 @@ def test_ctrl_c_ends_everything_and_leaves_nothing_behind(tmp_path):
         "node": ports.node,
         "watcher": ports.watcher,
     }
-    process = demo(chosen, env={**os.environ, "TMPDIR": str(tmp_path)})
+    # As from a script's background job, where SIGINT is ignored until somebody asks for it.
+    ignored = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = demo(chosen, env={**os.environ, "TMPDIR": str(tmp_path)})
+    finally:
+        signal.signal(signal.SIGINT, ignored)
     try:
         until(lambda: process.poll() is not None or not free(ports.prometheus))
         assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)
         out, _ = process.communicate(timeout=30)
     finally:
-        process.kill()
+        end(process)
     assert out.splitlines()[-1] == "ended; nothing is left running"
     assert process.returncode == 0
     assert list(tmp_path.iterdir()) == []
     assert all(free(port) for port in chosen.values())
     assert not [c for c in Path("/proc").glob("[0-9]*/cmdline") if str(tmp_path).encode() in read(c)]
+
+
+def end(process):
+    """In order if possible: what it started would outlive a kill."""
+    process.terminate()
+    try:
+        process.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
 
 
 def read(path):

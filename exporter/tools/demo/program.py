@@ -22,7 +22,8 @@ Urls = Sequence[tuple[str, str]]
 def run(arguments: argparse.Namespace) -> int:
     """Run until Ctrl-C, SIGTERM or `--seconds`; the exit code is 1 when something cannot run, with one sentence."""
     ports = Ports(arguments.prometheus_port, arguments.alertmanager_port, arguments.node_port, arguments.watcher_port)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs start with SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
     try:
         with WebhookReceiver() as receiver, Stack(ports, receiver=receiver.url, say=_say) as stack:
             _show(stack, ports, arguments.seconds)
