@@ -324,6 +324,7 @@ def test_stopping_what_was_never_started_or_is_stopped_does_nothing():
     server.start()
     server.stop()
     server.stop()
+    assert not server.alive()
 
 
 ACTIVATED = textwrap.dedent("""

@@ -247,6 +247,7 @@ def test_closing_twice_and_without_a_child_is_fine(tmp_path):
     reader = Reader(simulated(tmp_path))
     reader.close()
     reader.close()
+    assert reader.pid is None
 
 
 def test_the_name_with_auto_is_the_first_choice_until_something_answers(reader_of):
