@@ -57,9 +57,9 @@ LABEL org.opencontainers.image.title="gpugauge" \
 COPY --from=dcgm /opt/dcgm/ /
 COPY --from=builder /opt/gpugauge /opt/gpugauge
 # The paths that the GPU Operator and dcgm-exporter's users name.
-COPY exporter/node/defaults/default-counters.csv \
-     exporter/node/defaults/dcp-metrics-included.csv \
-     exporter/node/defaults/1.x-compatibility-metrics.csv \
+COPY exporter/node/devices/defaults/default-counters.csv \
+     exporter/node/devices/defaults/dcp-metrics-included.csv \
+     exporter/node/devices/defaults/1.x-compatibility-metrics.csv \
      /etc/dcgm-exporter/
 RUN ldconfig && ln -s /opt/gpugauge/bin/gpugauge /usr/local/bin/gpugauge
 

@@ -1,11 +1,11 @@
 """Recording rules, alerts and their routing, generated as Prometheus and Alertmanager configuration."""
 
-from alerts import attribution, efficiency, exporters, normalise, pending, thresholds
+from alerts import attribution, efficiency, exporters, normalize, pending, thresholds
 from alerts.rule import Group
 
 GROUPS: tuple[Group, ...] = (
     thresholds.GROUP,
-    normalise.GROUP,
+    normalize.GROUP,
     attribution.GROUP,
     efficiency.GROUP,
     pending.GROUP,

@@ -14,9 +14,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.fixture import DIVIDED, ROOT, WHOLE, Scene, played
 from bench.growth import growth_section
 from bench.resident import memory_section, page_section
-from bench.scene import DIVIDED, ROOT, WHOLE, Scene, played
 from bench.scrapes import scrape_section
 from bench.stages import stage_section
 from bench.table import Section, over

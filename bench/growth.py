@@ -10,15 +10,15 @@ from itertools import count
 
 import msgspec
 
+from bench.fixture import ROOT, WHOLE, Scene
 from bench.process import memory
-from bench.scene import ROOT, WHOLE, Scene
 from bench.stages import RULES, STYLE, Given, own_metrics
 from bench.table import Row, Section
-from exporter.node.allocation import Allocation
-from exporter.node.counters import Counters
+from exporter.collection_loop import Sampler
+from exporter.node.attribution.allocation import Allocation
+from exporter.node.devices.counters_file import Counters
+from exporter.node.devices.readings import Readings
 from exporter.node.pipeline import NodePipeline, NodeSources
-from exporter.node.reading import Readings
-from exporter.sampler import Sampler
 
 BUDGET_MIB = 5.0
 WARM_UP = 500

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 
-from bench.scene import ROOT
+from bench.fixture import ROOT
 
 START_SECONDS = 60.0
 

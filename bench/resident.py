@@ -4,8 +4,8 @@ import re
 import time
 from pathlib import Path
 
+from bench.fixture import Place, Scene
 from bench.process import Running, memory, running
-from bench.scene import Place, Scene
 from bench.table import Row, Section
 
 BUDGET_MIB, BUDGET_START, BUDGET_GPU, BUDGET_INSTANCE = 64.0, 2.0, 60.0, 20.0

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from statistics import quantiles
 
 from bench.cpu import process_ms
+from bench.fixture import Place, Scene
 from bench.process import Running, running
 from bench.resident import flags
-from bench.scene import Place, Scene
 from bench.table import Row, Section
 
 PAUSE = 0.01

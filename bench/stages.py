@@ -10,25 +10,25 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from bench.cpu import Cost, cost, cost_of, process_ms
-from bench.scene import SECONDS_TO_START, Place, Scene
+from bench.fixture import SECONDS_TO_START, Place, Scene
 from bench.table import Row, Section
 from exporter.client_page import client_page
-from exporter.exposition import GZIP_LEVEL, written
-from exporter.node.allocation_families import AllocationView
-from exporter.node.attribution import AttributionRules
-from exporter.node.counters import Counters
+from exporter.collection_loop import Sampler
+from exporter.exposition.exporter_metrics import ConfigState, SelfMetrics
+from exporter.exposition.render import GZIP_LEVEL, written
+from exporter.node.attribution.attribute import AttributionRules
+from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesRequest
+from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
+from exporter.node.attribution.metrics import AllocationView
 from exporter.node.dcgm.library import Library
 from exporter.node.dcgm.source import DcgmSource
-from exporter.node.device_labels import LabelStyle
-from exporter.node.kubelet import Kubelet
-from exporter.node.kubelet_api.podresources_pb2 import ListPodResourcesRequest
-from exporter.node.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
+from exporter.node.devices.counters_file import Counters
+from exporter.node.devices.labels import LabelStyle
+from exporter.node.devices.readings import ReaderConfig, Readings
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.protocol import Answer
 from exporter.node.reader.supervisor import Reader
-from exporter.node.reading import ReaderConfig, Readings
-from exporter.sampler import Sampler
-from exporter.self_metrics import ConfigState, SelfMetrics
 
 LIBRARY = "reader: library call (stand-in, C)"
 LIST = "parent: kubelet List (gRPC's C core, all its threads)"

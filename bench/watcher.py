@@ -19,9 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from exporter.cluster.config import ClusterConfig
 from exporter.cluster.pipeline import ClusterPipeline
-from exporter.cluster.settings import ClusterConfig
-from exporter.tools import objects
+from simulators import objects
 
 POD_BYTES = 7900
 NODE_BYTES = 15_000

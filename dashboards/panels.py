@@ -11,8 +11,8 @@ from typing import Any
 from grafanalib import core as grafana
 from grafanalib._gen import DashboardEncoder
 
+from dashboards.grafana_model import DATASOURCE, Json, normalise
 from dashboards.layout import COLUMNS, Box, Row, below, flow, panel_id
-from dashboards.normalise import DATASOURCE, Json, normalise
 from dashboards.queries import FIRING
 from dashboards.style import (
     GAP_MILLISECONDS,

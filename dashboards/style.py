@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from dashboards.grafana_model import NEUTRAL, Json
 from dashboards.layout import Row
-from dashboards.normalise import NEUTRAL, Json
 
 STEP = "1m"
 """Least step of a range query: recorded series have a value every 30 s or minute."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from exporter import cli, log
 from exporter.config import ConfigError, LogConfig, node_config, watcher_config
-from exporter.listener import ListenError
-from exporter.tls import TlsError
+from exporter.web.listener import ListenError
+from exporter.web.tls import TlsError
 
 USAGE = 2
 
@@ -28,7 +28,7 @@ def _node(arguments: cli.Arguments) -> int:
 
 
 def _cluster(arguments: cli.Arguments) -> int:
-    from exporter.cluster.serving import run  # noqa: PLC0415 - each program loads only its own libraries
+    from exporter.cluster.program import run  # noqa: PLC0415 - each program loads only its own libraries
 
     config = watcher_config(arguments)
     _log(config.log)
@@ -37,7 +37,7 @@ def _cluster(arguments: cli.Arguments) -> int:
 
 
 def _demo(arguments: cli.Arguments) -> int:
-    from exporter.tools.demo.program import run  # noqa: PLC0415 - each program loads only its own libraries
+    from demo.program import run  # noqa: PLC0415 - each program loads only its own libraries
 
     return run(arguments)
 

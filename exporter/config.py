@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from exporter.cluster.settings import ClusterConfig
-from exporter.node.device_labels import LabelStyle
+from exporter.cluster.config import ClusterConfig
+from exporter.node.devices.labels import LabelStyle
 
 DEFAULT_SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 DEFAULT_COUNTERS = "/etc/dcgm-exporter/default-counters.csv"

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 
-from exporter import listener
+from exporter.collection_loop import Sampler
 from exporter.config import WebConfig
-from exporter.sampler import Sampler
-from exporter.server import Rendered, Server
-from exporter.tls import TlsFiles
+from exporter.web import listener
+from exporter.web.server import Rendered, Server
+from exporter.web.tls import TlsFiles
 
 logger = logging.getLogger(__name__)
 
@@ -48,9 +48,9 @@ def _web_settings(web: WebConfig) -> tuple[TlsFiles | None, Mapping[str, str]]:
     """What the web configuration file asks for, where there is one."""
     if web.config_file is None:
         return None, {}
-    from exporter import webconfig  # noqa: PLC0415 - it brings a YAML reader, which few nodes need
+    from exporter.web import config_file  # noqa: PLC0415 - it brings a YAML reader, which few nodes need
 
-    settings = webconfig.load(web.config_file)
+    settings = config_file.load(web.config_file)
     return settings.tls, settings.headers
 
 

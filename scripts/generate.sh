@@ -8,8 +8,8 @@ python=${PYTHON:-$root/.venv/bin/python}
 cd "$root"
 
 generate() { # below folder $1
-  mkdir -p "$1/exporter/node/kubelet_api" "$1/deploy/generated" "$1/docs"
-  scripts/generate_stubs.sh "$1/exporter/node/kubelet_api"
+  mkdir -p "$1/exporter/node/attribution/kubelet_api" "$1/deploy/generated" "$1/docs"
+  scripts/generate_stubs.sh "$1/exporter/node/attribution/kubelet_api"
   "$python" -m alerts --output "$1/deploy/generated"
   "$python" -m dashboards --output "$1/deploy/generated/dashboards"
   "$python" scripts/metrics_reference.py >"$1/docs/metrics.md"

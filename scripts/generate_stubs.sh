@@ -4,7 +4,7 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-package=exporter/node/kubelet_api
+package=exporter/node/attribution/kubelet_api
 output=${1:-$root/$package}
 python=${PYTHON:-$root/.venv/bin/python}
 work=$(mktemp -d)

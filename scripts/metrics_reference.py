@@ -2,6 +2,6 @@
 
 import sys
 
-from exporter.tools.reference import markdown
+from exporter.commands.metrics import markdown
 
 sys.stdout.write(markdown())

@@ -9,11 +9,11 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from exporter.tools.demo.program import urls
-from exporter.tools.demo.receiver import WebhookReceiver
-from exporter.tools.demo.screen import draw
-from exporter.tools.demo.stack import Ports, Stack
-from exporter.tools.demo.view import look
+from demo.program import urls
+from demo.receiver import WebhookReceiver
+from demo.screen import draw
+from demo.stack import Ports, Stack
+from demo.view import look
 
 IMAGES = Path("docs/images")
 PATIENCE = 120.0

@@ -7,8 +7,8 @@ import pytest
 
 from alerts import GROUPS
 from alerts.rule import Alert, Recording
-from exporter.node.field import fields_by_name
-from exporter.tools.reference import sections
+from exporter.commands.metrics import sections
+from exporter.node.devices.field import fields_by_name
 from tests.promql import grouping_labels, selectors
 
 FOREIGN = {

@@ -4,17 +4,17 @@ import logging
 import time
 from collections.abc import Callable
 
-from exporter.cluster.decode import object_kinds
-from exporter.cluster.families import families
-from exporter.cluster.kube import Api, jitter, open_api
-from exporter.cluster.label_memory import LabelMemory
-from exporter.cluster.record import Namespace
-from exporter.cluster.resources import gpu_resources
-from exporter.cluster.settings import ClusterConfig
-from exporter.cluster.store import Table, TableView
-from exporter.cluster.switches import Malformed, malformed
+from exporter.cluster.config import ClusterConfig
+from exporter.cluster.kubernetes.api import Api, jitter, open_api
+from exporter.cluster.kubernetes.decode import object_kinds
+from exporter.cluster.kubernetes.overrides import Malformed, malformed
+from exporter.cluster.kubernetes.records import Namespace
+from exporter.cluster.kubernetes.reflector import KindWatch
+from exporter.cluster.kubernetes.store import Table, TableView
+from exporter.cluster.metrics.families import families
+from exporter.cluster.metrics.label_cache import LabelMemory
 from exporter.cluster.view import View, view_of
-from exporter.cluster.watch import KindWatch
+from exporter.gpu_names import gpu_resources
 from exporter.snapshot import Snapshot, SourceHealth
 
 _LOG = logging.getLogger(__name__)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from exporter.cluster.record import Namespace, Node, Pod, Switches
-from exporter.cluster.resources import GpuResources
-from exporter.cluster.store import TableView
+from exporter.cluster.kubernetes.records import Namespace, Node, Pod, Switches
+from exporter.cluster.kubernetes.store import TableView
+from exporter.gpu_names import GpuResources
 from exporter.metric import Labels
 
 

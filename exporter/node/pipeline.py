@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from exporter.node.allocation import Allocations, HeldAllocations
-from exporter.node.allocation_families import AllocationView
-from exporter.node.attribution import AttributionRules
-from exporter.node.counters import Counters
-from exporter.node.device_families import (
+from exporter.node.attribution.allocation import Allocations, HeldAllocations
+from exporter.node.attribution.attribute import AttributionRules
+from exporter.node.attribution.metrics import AllocationView
+from exporter.node.devices.counters_file import Counters
+from exporter.node.devices.labels import DeviceLabelCache, LabelStyle
+from exporter.node.devices.metrics import (
     InventoryFamilies,
     columns,
     dcgm_families,
@@ -17,8 +18,7 @@ from exporter.node.device_families import (
     label_rows,
     unsupported,
 )
-from exporter.node.device_labels import DeviceLabelCache, LabelStyle
-from exporter.node.reading import Readings
+from exporter.node.devices.readings import Readings
 from exporter.snapshot import Pass, Snapshot, SourceProblem
 from exporter.source import Source
 

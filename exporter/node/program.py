@@ -10,15 +10,15 @@ from importlib.resources import files
 from pathlib import Path
 
 from exporter.config import ConfigError, NodeConfig
-from exporter.node import pci
-from exporter.node.allocation import Allocations
-from exporter.node.attribution import AttributionRules
-from exporter.node.counters import Counters, parse
-from exporter.node.kubelet import Kubelet
+from exporter.exposition.exporter_metrics import ConfigState
+from exporter.node.attribution.allocation import Allocations
+from exporter.node.attribution.attribute import AttributionRules
+from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.devices import pci
+from exporter.node.devices.counters_file import Counters, parse
+from exporter.node.devices.readings import ReaderConfig
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import Reader
-from exporter.node.reading import ReaderConfig
-from exporter.self_metrics import ConfigState
 from exporter.snapshot import Snapshot
 from exporter.source import Source
 
@@ -41,7 +41,7 @@ def load_counters(path: Path | None) -> CountersFile:
     """Read the file, or our default set without one. Raises ConfigError when nothing in it can be used."""
     try:
         text = (
-            files("exporter.node").joinpath("defaults", "default-counters.csv").read_text(encoding="utf-8")
+            files("exporter.node.devices").joinpath("defaults", "default-counters.csv").read_text(encoding="utf-8")
             if path is None
             else path.read_text(encoding="utf-8")
         )
@@ -132,8 +132,8 @@ class NodeProgram:
             return Kubelet(Path(config.kubelet_socket))
         if config.source != "simulated":
             return None
-        from exporter.node.scenario import ScenarioError, load  # noqa: PLC0415 - only a simulated node plays one
-        from exporter.node.simulated_holders import SimulatedHolders  # noqa: PLC0415 - likewise
+        from exporter.node.simulation.kubelet import SimulatedHolders  # noqa: PLC0415 - likewise
+        from exporter.node.simulation.scenario import ScenarioError, load  # noqa: PLC0415 - only a simulated node plays one
 
         try:
             scenario = load(str(config.scenario) if config.scenario else None)

@@ -2,11 +2,11 @@
 
 from collections.abc import MutableMapping
 
+from exporter.collection_loop import Sampler
 from exporter.config import NodeConfig
+from exporter.exposition.exporter_metrics import SelfMetrics
 from exporter.node.program import NodeProgram
 from exporter.program import ProgramPages, run_until_signalled, serve
-from exporter.sampler import Sampler
-from exporter.self_metrics import SelfMetrics
 
 
 def run(config: NodeConfig, environment: MutableMapping[str, str]) -> None:

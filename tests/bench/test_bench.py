@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bench.__main__ import Size, sections
-from bench.scene import DIVIDED, WHOLE
+from bench.fixture import DIVIDED, WHOLE
 from bench.table import Row, Section, over
 
 TINY = Size(rounds=8, scrapes=4, passes=20, settle=0.2, starts=1)

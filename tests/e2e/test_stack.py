@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from exporter.tools.demo.processes import DemoError, binary
-from exporter.tools.demo.receiver import WebhookReceiver
-from exporter.tools.demo.stack import Ports, Stack
-from exporter.tools.demo.view import lines, look
+from demo.processes import DemoError, binary
+from demo.receiver import WebhookReceiver
+from demo.stack import Ports, Stack
+from demo.view import lines, look
 from tests.promql import selectors
 from tests.test_contract import EXPRESSIONS, RECORDED
 

@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from exporter.node.field import fields_by_name
-from exporter.node.scenario import parse
+from exporter.node.devices.field import fields_by_name
+from exporter.node.simulation.scenario import parse
 from tests.fakes.build import build
-from tests.fakes.player import Player
+from tests.fakes.scenario_table import Player
 
 UUID = ["GPU-00000000-0000-0000-0000-00000000000" + n for n in "012"]
 SMALL, BIG = 64, 1024

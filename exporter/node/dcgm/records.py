@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.values import age_limit, judge, status_reason
-from exporter.node.reading import Cell, RejectReason, WantedField
+from exporter.node.devices.readings import Cell, RejectReason, WantedField
 from exporter.source import SourceError
 
 _USED = layout.VALUE_AT_VALUE + 8

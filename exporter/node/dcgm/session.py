@@ -6,15 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from exporter.node.dcgm import layout
-from exporter.node.dcgm.calls import Call, Target, calls_of, targets_of
 from exporter.node.dcgm.connection import Connection
-from exporter.node.dcgm.inventory import Inventory, LiveValues, Shape, shape, take_inventory
+from exporter.node.dcgm.discovery import Inventory, LiveValues, Shape, shape, take_inventory
 from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.profiling import Refusal, Retry, watch_profiling
+from exporter.node.dcgm.reads import Call, Target, calls_of, targets_of
 from exporter.node.dcgm.values import status_reason
 from exporter.node.dcgm.watch import Watches
-from exporter.node.plan import plan, unique
-from exporter.node.reading import Block, Cell, Device, ReaderConfig, Readings, Rejection, RejectReason, WantedField
+from exporter.node.devices.read_plan import plan, unique
+from exporter.node.devices.readings import (
+    Block,
+    Cell,
+    Device,
+    ReaderConfig,
+    Readings,
+    Rejection,
+    RejectReason,
+    WantedField,
+)
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
 """Seconds between two attempts to cure unwatched or old cells by watching anew."""

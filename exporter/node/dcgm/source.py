@@ -5,7 +5,7 @@ from collections.abc import Callable
 from exporter.node.dcgm.connection import Connection
 from exporter.node.dcgm.library import Library, open_library
 from exporter.node.dcgm.session import Clocks, Session
-from exporter.node.reading import Device, ReaderConfig, Readings
+from exporter.node.devices.readings import Device, ReaderConfig, Readings
 from exporter.source import SourceError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0

@@ -1,7 +1,7 @@
 """Whether one raw value of the library is a value: by status, by the marks that mean "no value", and by age."""
 
 from exporter.node.dcgm import layout
-from exporter.node.reading import Cell, RejectReason, WantedField
+from exporter.node.devices.readings import Cell, RejectReason, WantedField
 
 EVENT_SECONDS = 300.0
 """How long the last event (an XID) is shown: it is news, not a state."""

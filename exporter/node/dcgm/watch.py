@@ -8,7 +8,7 @@ from exporter.node.dcgm import layout
 from exporter.node.dcgm.connection import Connection
 from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.values import EVENT_SECONDS
-from exporter.node.plan import Watch
+from exporter.node.devices.read_plan import Watch
 
 Entities = tuple[tuple[int, int], ...]
 

@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from exporter.node.dcgm.values import age_limit
+from exporter.node.devices.read_plan import Request, plan
+from exporter.node.devices.readings import Device, ReaderConfig, Readings
 from exporter.node.nvml import gpm
-from exporter.node.nvml.blocks import assemble
-from exporter.node.nvml.board import BoardReader, system_answers
-from exporter.node.nvml.events import XidEvents
-from exporter.node.nvml.inventory import Found, Inventory, Place
+from exporter.node.nvml.batches import assemble
+from exporter.node.nvml.device_reader import BoardReader, system_answers
+from exporter.node.nvml.discovery import Found, Inventory, Place
 from exporter.node.nvml.session import Session
 from exporter.node.nvml.values import Answer, BoardLostError
-from exporter.node.plan import Request, plan
-from exporter.node.reading import Device, ReaderConfig, Readings
+from exporter.node.nvml.xid_events import XidEvents
 from exporter.source import SourceError
 
 REOPEN = 60.0

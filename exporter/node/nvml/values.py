@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from exporter.node.reading import RejectReason, WantedField
+from exporter.node.devices.readings import RejectReason, WantedField
 from exporter.source import SourceError
 
 INVALID_ARGUMENT = 2

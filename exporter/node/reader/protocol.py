@@ -8,7 +8,7 @@ import struct
 
 import msgspec
 
-from exporter.node.reading import Readings
+from exporter.node.devices.readings import Readings
 
 FRAME_LIMIT = 64 * 1024 * 1024
 """Bytes; a longer frame means that something else than our child writes to the pipe."""

@@ -4,9 +4,9 @@ import logging
 
 import msgspec
 
+from exporter.node.devices.readings import DeviceSource, ReaderConfig
 from exporter.node.reader.protocol import Answer, Request, read_frame, write_frame
 from exporter.node.reader.sources import open_source
-from exporter.node.reading import DeviceSource, ReaderConfig
 from exporter.source import SourceError
 
 _log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """The sources of device readings by name, each imported only when it is the one asked for."""
 
-from exporter.node.reading import DeviceSource, ReaderConfig
+from exporter.node.devices.readings import DeviceSource, ReaderConfig
 
 
 def open_source(config: ReaderConfig) -> DeviceSource:
@@ -15,10 +15,10 @@ def open_source(config: ReaderConfig) -> DeviceSource:
 
             return NvmlSource(config)
         case "simulated":
-            from exporter.node.simulated import SimulatedSource  # noqa: PLC0415 - a reader loads only what it reads
+            from exporter.node.simulation.source import SimulatedSource  # noqa: PLC0415 - a reader loads only what it reads
 
             return SimulatedSource(config)
         case "auto":
-            from exporter.node.auto import AutoSource  # noqa: PLC0415 - a reader loads only what it reads
+            from exporter.node.reader.auto import AutoSource  # noqa: PLC0415 - a reader loads only what it reads
 
             return AutoSource(config)

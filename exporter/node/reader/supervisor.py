@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from exporter.node.reader.child import Child, CrashedError
+from exporter.node.devices.readings import ReaderConfig, Readings
+from exporter.node.reader.process import Child, CrashedError
 from exporter.node.reader.protocol import Answer, GarbledError
-from exporter.node.reading import ReaderConfig, Readings
 from exporter.source import SourceError
 
 COMMAND = (sys.executable, "-P", "-m", "exporter.node.reader")

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from exporter.cluster.config import ClusterConfig
 from exporter.cluster.pipeline import ClusterPipeline
-from exporter.cluster.settings import ClusterConfig
-from exporter.tools import objects
+from simulators import objects
 from tests.exporter.cluster import control_plane
 
 GPU = "nvidia.com/gpu"

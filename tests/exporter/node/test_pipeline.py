@@ -2,9 +2,9 @@
 
 import pytest
 
-from exporter.node.allocation import HOLD_SECONDS, HeldAllocations
-from exporter.node.reading import Readings
-from tests.exporter.node.played import (
+from exporter.node.attribution.allocation import HOLD_SECONDS, HeldAllocations
+from exporter.node.devices.readings import Readings
+from tests.exporter.node.scenario_flow import (
     EPOCH,
     Breakable,
     Fixed,

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from exporter.node.kubelet import DEADLINE_SECONDS
-from exporter.node.scenario_model import Call, Disconnect, Restart
-from exporter.tools.simulated_kubelet import WELL, Behaviour
-from tests.exporter.node.process import (
+from exporter.node.attribution.kubelet import DEADLINE_SECONDS
+from exporter.node.simulation.document import Call, Disconnect, Restart
+from simulators.kubelet import WELL, Behaviour
+from tests.exporter.node.exporter_process import (
     PAGE_SECONDS,
     RECOVERY_SECONDS,
     TRUTH_SECONDS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.exporter.node.dcgm.stage import SONAMES, Stage
+from tests.exporter.node.dcgm.fixture import SONAMES, Stage
 
 
 @pytest.fixture(params=SONAMES)

@@ -10,7 +10,7 @@ import pytest
 from exporter.node.dcgm.address import Address, parse_address
 from exporter.node.dcgm.library import SIGNATURES, StatusError, open_library
 from exporter.source import SourceError
-from tests.exporter.node.dcgm.stage import board, document
+from tests.exporter.node.dcgm.fixture import board, document
 from tests.fakes.build import build
 
 

@@ -9,7 +9,7 @@ import pytest
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.records import RecordBuffer, RecordReader
 from exporter.node.dcgm.values import age_limit, judge, number_reason
-from exporter.node.reading import WantedField
+from exporter.node.devices.readings import WantedField
 from exporter.source import SourceError
 
 NOW = 1_800_000_000_000_000

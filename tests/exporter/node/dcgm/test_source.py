@@ -5,9 +5,9 @@ import pytest
 
 from exporter.node.dcgm.library import Library
 from exporter.node.dcgm.values import EVENT_SECONDS
-from exporter.node.field import fields
+from exporter.node.devices.field import fields
 from exporter.source import SourceError
-from tests.exporter.node.dcgm.stage import board, cells, document, instance, of_board, rejected, uuid_of, wanted
+from tests.exporter.node.dcgm.fixture import board, cells, document, instance, of_board, rejected, uuid_of, wanted
 
 ALL = (1, 54, 100, 140, 150, 155, 156, 202, 203, 230, 252, 254, 393, 1001, 1004, 1005, 1009)
 

@@ -6,10 +6,10 @@ import pynvml
 import pytest
 
 from exporter.node.nvml.source import NvmlSource
-from exporter.node.scenario import Scenario, load
-from tests.exporter.node.nvml.scene import Clock, config
+from exporter.node.simulation.scenario import Scenario, load
+from tests.exporter.node.nvml.fixture import Clock, config
 from tests.fakes.build import build
-from tests.fakes.player import VARIABLE, Player
+from tests.fakes.scenario_table import VARIABLE, Player
 
 
 @pytest.fixture(scope="session")

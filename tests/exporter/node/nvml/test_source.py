@@ -6,13 +6,13 @@ from importlib.resources import files
 import msgspec
 import pytest
 
-from exporter.node.counters import parse
-from exporter.node.field import fields
-from exporter.node.scenario import Scenario, load
-from exporter.node.scenario_model import Call, Cells, Lost, Mig, Xid
-from exporter.node.simulated import readings as simulated
+from exporter.node.devices.counters_file import parse
+from exporter.node.devices.field import fields
+from exporter.node.simulation.document import Call, Cells, Lost, Mig, Xid
+from exporter.node.simulation.scenario import Scenario, load
+from exporter.node.simulation.source import readings as simulated
 from exporter.source import SourceError
-from tests.exporter.node.nvml.scene import cells, column, config, counted, with_events
+from tests.exporter.node.nvml.fixture import cells, column, config, counted, with_events
 
 UNKNOWN_TO_NVML = {6, 170, 171, 172, 173, 175, 200, 201, 285, 450, 497, 498, 499, 526, 1080, 1084, 1091, 1092} | {
     1200, 1201, 1202, 1203, 1206, 1212, 1216, 1218, 1220, 1507,
@@ -56,7 +56,7 @@ def test_the_same_scenario_gives_what_the_simulated_source_gives(play, open_sour
 
 
 def test_every_field_of_the_default_file_but_the_vgpu_licence_has_a_value_on_a_hopper_board(play, open_source, clock):
-    text = files("exporter.node").joinpath("defaults", "default-counters.csv").read_text()
+    text = files("exporter.node.devices").joinpath("defaults", "default-counters.csv").read_text()
     ids = [field.id for field in parse(text, "default").fields]
     player = play("whole")
     uuid = first_uuid(player)

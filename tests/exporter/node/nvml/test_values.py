@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from exporter.node.field import fields
+from exporter.node.devices.field import fields
+from exporter.node.nvml.calls import CALLS, FIELD_VALUES, NVLINK_RATES, answer_of
 from exporter.node.nvml.gpm import FIELDS, RATES, RATIOS, value_of
-from exporter.node.nvml.link_rates import LinkRates
-from exporter.node.nvml.readers import CALLS, FIELD_VALUES, NVLINK_RATES, answer_of
+from exporter.node.nvml.nvlink_rates import LinkRates
 from exporter.node.nvml.values import BoardLostError, Rejected, judged, refusal, usable
 from exporter.source import SourceError
 

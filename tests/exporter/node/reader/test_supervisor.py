@@ -10,10 +10,10 @@ import time
 
 import pytest
 
+from exporter.node.devices.readings import ReaderConfig
 from exporter.node.reader.supervisor import COMMAND, Patience, Reader
-from exporter.node.reading import ReaderConfig
 from exporter.source import SourceError
-from tests.exporter.node.reader.children import FIELDS, UUID, eventually, failure, gone, settled, simulated
+from tests.exporter.node.reader.fake_readers import FIELDS, UUID, eventually, failure, gone, settled, simulated
 
 QUICK = Patience(deadline=1.0, opening=10.0, first_pause=0.05, longest_pause=0.1)
 

@@ -1,0 +1,134 @@
+"""Prometheus and Alertmanager as the demo runs them: configuration, command lines, and questions over HTTP."""
+
+import json
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from demo.processes import DemoError
+
+GENERATED = Path(__file__).parents[1] / "deploy" / "generated"
+SCRAPE_SECONDS = 10
+RULE_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What is scraped: node name to `host:port`, and the watcher."""
+
+    nodes: Mapping[str, str]
+    watcher: str
+
+
+def rule_files(folder: Path = GENERATED) -> list[Path]:
+    """The generated rules, in the order in which they read each other's series."""
+    found = sorted((folder / "rules").glob("*.yaml"))
+    if not found:
+        raise DemoError(f"no generated rules in {folder}: the demo runs from a checkout")
+    return found
+
+
+def hurried(files: Sequence[Path], folder: Path) -> list[Path]:
+    """Copies of the rule files that are evaluated every RULE_SECONDS.
+
+    Prometheus restores a pending alert only after the second evaluation, and fires it with the third: at the
+    generated pace of 30 s that alone is a minute and a half.
+    """
+    copies = []
+    for file in files:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        for group in content["groups"]:
+            group["interval"] = f"{RULE_SECONDS}s"
+        copies.append(folder / f"rules-{file.name}")
+        copies[-1].write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    return copies
+
+
+def configuration(targets: Targets, alertmanager: str, rules: Sequence[Path], *, honor_labels: bool) -> str:
+    """A Prometheus configuration as our monitors would make it: jobs, and `node` on node targets only."""
+
+    def job(name: str, static: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"job_name": name, "honor_labels": honor_labels, "static_configs": static}
+
+    nodes = [{"targets": [address], "labels": {"node": name}} for name, address in targets.nodes.items()]
+    return yaml.safe_dump(
+        {
+            "global": {"scrape_interval": f"{SCRAPE_SECONDS}s", "evaluation_interval": "30s"},
+            "rule_files": [str(rule) for rule in rules],
+            "alerting": {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]},
+            "scrape_configs": [job("gpugauge-node", nodes), job("gpugauge-cluster", [{"targets": [targets.watcher]}])],
+        },
+        sort_keys=False,
+    )
+
+
+def command(executable: str, config: Path, data: Path, port: int) -> list[str]:
+    """Prometheus on loopback. Without the grace period of zero a restored alert waits ten minutes more."""
+    return [
+        executable,
+        f"--config.file={config}",
+        f"--storage.tsdb.path={data}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--rules.alert.for-grace-period=0s",
+        "--log.level=warn",
+    ]
+
+
+def alertmanager_configuration(receiver: str, wait: str = "1s") -> str:
+    """The generated routing example, sent to `receiver` and without its long waits."""
+    text = (GENERATED / "alertmanager" / "example.yaml").read_text(encoding="utf-8")
+    config = yaml.safe_load(text)
+    _hurry(config["route"], wait)
+    for entry in config["receivers"]:
+        for webhook in entry.get("webhook_configs", ()):
+            webhook["url"] = f"{receiver}/{webhook['url'].rpartition('/')[2]}"
+    return yaml.safe_dump(config, sort_keys=False)
+
+
+def _hurry(route: dict[str, Any], wait: str) -> None:
+    route["group_wait"] = route["group_interval"] = wait
+    for child in route.get("routes", ()):
+        _hurry(child, wait)
+
+
+def alertmanager_command(executable: str, config: Path, data: Path, port: int) -> list[str]:
+    """Alertmanager on loopback, alone."""
+    return [
+        executable,
+        f"--config.file={config}",
+        f"--storage.path={data}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--cluster.listen-address=",
+        "--log.level=warn",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The HTTP interface of one Prometheus or Alertmanager at `url`."""
+
+    url: str
+
+    def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
+        """An instant query: series with `metric` and `value`."""
+        parameters = {"query": expression} | ({"time": str(at)} if at is not None else {})
+        return list(self._get("/api/v1/query", parameters)["data"]["result"])
+
+    def query_range(self, expression: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
+        """A range query: series with `metric` and `values`."""
+        parameters = {"query": expression, "start": str(start), "end": str(end), "step": str(step)}
+        return list(self._get("/api/v1/query_range", parameters)["data"]["result"])
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """What stands in Alertmanager now."""
+        return list(self._get("/api/v2/alerts", {}))
+
+    def _get(self, path: str, parameters: Mapping[str, str]) -> Any:
+        query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
+        with urllib.request.urlopen(f"{self.url}{path}{query}", timeout=30) as response:  # noqa: S310 - loopback
+            return json.load(response)

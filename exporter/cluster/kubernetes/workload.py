@@ -1,0 +1,59 @@
+"""Which workload a pod belongs to, told from the pod alone.
+
+The owners themselves are never read: that would mean watching ReplicaSets and Jobs, which outnumber pods in some
+clusters. The controllers leave enough in owner references, names and labels. What is lost is a Job's own owner
+where it left no label.
+"""
+
+import re
+from collections.abc import Mapping
+
+from exporter.cluster.kubernetes.wire import Owner
+
+_BY_LABEL = (
+    ("serving.kserve.io/inferenceservice", "inferenceservice"),
+    ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset"),
+    ("notebook-name", "notebook"),
+)
+_JOBSET = "jobset.sigs.k8s.io/jobset-name"
+_TRAINJOB_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
+_SCHEDULED_JOB = re.compile(r"(.+)-(\d{8,9})", re.ASCII)
+_MINUTE = 60
+_WEEK = 7 * 24 * 3600
+
+
+def workload_of(
+    name: str, labels: Mapping[str, str | None], owners: list[Owner] | None, created: float
+) -> tuple[str, str]:
+    """(workload, type) of a pod, the type in lower case; a pod without a controller is its own, type `pod`."""
+    owner = next((each for each in owners or () if each.controller), None)
+    if owner is None or owner.kind in ("", "Node") or not owner.name:
+        return name, "pod"
+    for label, kind in _BY_LABEL:
+        if value := labels.get(label):
+            return value, kind
+    if owner.kind == "ReplicaSet":
+        return _of_replicaset(owner.name, labels.get("pod-template-hash"))
+    if owner.kind == "Job":
+        return _of_job(owner.name, labels, created)
+    return owner.name, owner.kind.lower()
+
+
+def _of_replicaset(name: str, template_hash: str | None) -> tuple[str, str]:
+    """A Deployment names its ReplicaSets `<deployment>-<pod-template-hash>`."""
+    deployment = name.removesuffix(f"-{template_hash}") if template_hash else name
+    return (deployment, "deployment") if deployment not in ("", name) else (name, "replicaset")
+
+
+def _of_job(name: str, labels: Mapping[str, str | None], created: float) -> tuple[str, str]:
+    """A CronJob names its Jobs `<cronjob>-<minutes since the epoch>`.
+
+    A Job that somebody named after a date also ends in eight digits, so the minute must lie in the week before the
+    pod was created.
+    """
+    if jobset := labels.get(_JOBSET):
+        return jobset, "trainjob" if labels.get(_TRAINJOB_STEP) else "jobset"
+    found = _SCHEDULED_JOB.fullmatch(name)
+    if found and 0 <= created - int(found[2]) * _MINUTE <= _WEEK:
+        return found[1], "cronjob"
+    return name, "job"

@@ -1,0 +1,1 @@
+"""The exposition: from metric families to the text that `/metrics` answers, in both Prometheus formats."""

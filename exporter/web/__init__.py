@@ -1,0 +1,1 @@
+"""The HTTP server of both programs: listening sockets, TLS, limits for every client, and the endpoints."""

@@ -1,0 +1,109 @@
+"""A scenario, the compiled stand-in that plays it, and the hand on its clock."""
+
+import json
+import os
+
+from exporter.node.dcgm.library import open_library
+from exporter.node.dcgm.session import Clocks
+from exporter.node.dcgm.source import DcgmSource
+from exporter.node.devices.field import fields as known_fields
+from exporter.node.devices.readings import ReaderConfig
+from exporter.node.simulation.scenario import load, parse
+from exporter.node.simulation.source import readings as simulated_readings
+from tests.fakes.build import build
+from tests.fakes.scenario_table import VARIABLE, Player
+
+EPOCH = 1_800_000_000.0
+SONAMES = ("libdcgm.so.4", "libdcgm.so.3")
+
+
+def uuid_of(number):
+    return f"GPU-00000000-0000-0000-0000-{number:012d}"
+
+
+def board(number=0, **more):
+    spec = {
+        "uuid": uuid_of(number),
+        "index": number,
+        "pci_bus_id": f"00000000:{number + 7:02X}:00.0",
+        "model": "NVIDIA H100 80GB HBM3",
+        "memory_mib": 81920,
+        "architecture": "hopper",
+        "fields": {"150": 40 + number, "155": 100.5, "156": 2**40, "203": 50, "252": 1000, "1004": 0.25},
+    }
+    return spec | more
+
+
+def instance(gi, *cis, profile="1g.10gb", tensor=0.5, tag=""):
+    compute = [{"ci": ci, "uuid": f"MIG-{tag}{gi}-{ci}"} for ci in (cis or (0,))]
+    fields = {"252": 100 + gi, "1004": tensor, "1005": 0.125}
+    return {"gi": gi, "profile": profile, "slices": 1, "memory_mib": 9856, "compute": compute, "fields": fields}
+
+
+def document(*boards, events=(), **more):
+    return {"about": "a test", "devices": list(boards), "events": list(events), **more}
+
+
+def wanted(*numbers):
+    return tuple(known_fields()[number].wanted() for number in numbers)
+
+
+class Stage:
+    """Time stands still until `at` moves it, for the engine and for the source alike; with `clock`, it flows."""
+
+    def __init__(self, directory, scenario, soname="libdcgm.so.4", clock=lambda: EPOCH):
+        played = load(scenario) if isinstance(scenario, str) else parse(json.dumps(scenario), "test")
+        self.library = build(directory / "lib", only=soname)[soname]
+        self.player = Player(played, directory / "table", clock=clock)
+        self.t = 0.0
+        os.environ[VARIABLE] = str(directory / "table")
+        self._sources = []
+        self.at(0.0)
+
+    def at(self, t):
+        self.t = t
+        self.state = self.player.tick(t)
+        return self.state
+
+    def config(self, *numbers, interval=1.0, remote="localhost:5555"):
+        return ReaderConfig("dcgm", wanted(*numbers), interval, remote=remote, library=str(self.library))
+
+    def source(self, *numbers, load=open_library, **more):
+        clocks = Clocks(wall=lambda: self.now, steady=lambda: self.t)
+        self._sources.append(DcgmSource(self.config(*numbers, **more), clocks, load))
+        return self._sources[-1]
+
+    @property
+    def now(self):
+        return self.player._begin + self.t
+
+    def simulated(self, config):
+        return simulated_readings(self.state, config, self.now)
+
+    def close(self):
+        for source in self._sources:
+            source.close()
+        os.environ.pop(VARIABLE, None)
+
+
+def cells(readings):
+    """Every value that is shown, by (uuid, gi, ci, field)."""
+    shown = {}
+    for block in readings.blocks:
+        for field, column in zip(block.fields, block.columns, strict=True):
+            for place, value in zip(block.devices, column, strict=True):
+                device = readings.inventory[place]
+                key = (device.uuid, device.gi, device.ci, field)
+                assert key not in shown, f"{key} comes twice"
+                if value is not None:
+                    shown[key] = value
+    return shown
+
+
+def of_board(readings, number=0):
+    """The values of one board itself, by field."""
+    return {key[3]: value for key, value in cells(readings).items() if key[:3] == (uuid_of(number), -1, -1)}
+
+
+def rejected(readings):
+    return {(entry.field, entry.reason): entry.count for entry in readings.rejections}

@@ -1,0 +1,37 @@
+"""On a machine with a GPU and DCGM: the real library says something sensible."""
+
+import os
+import shutil
+
+import pytest
+
+from exporter.node.dcgm.source import DcgmSource
+from exporter.node.devices.readings import ReaderConfig
+from exporter.source import SourceError
+from tests.exporter.node.dcgm.fixture import cells, wanted
+
+
+@pytest.fixture
+def source():
+    if not os.path.exists("/dev/nvidiactl"):  # noqa: PTH110 - a device node
+        pytest.skip("no GPU: /dev/nvidiactl is not there")
+    if shutil.which("nv-hostengine") is None:
+        pytest.skip("DCGM is not installed: nv-hostengine is not on the path")
+    source = DcgmSource(ReaderConfig("dcgm", wanted(150, 155, 250, 252, 1001, 1004), 1.0))
+    yield source
+    source.close()
+
+
+@pytest.mark.gpu
+def test_a_real_gpu_has_a_uuid_a_temperature_and_memory(source):
+    try:
+        readings = source.read()
+    except SourceError as error:
+        if error.reason == "library_missing":
+            pytest.skip(str(error))
+        raise
+    assert readings.inventory
+    assert all(device.uuid.startswith("GPU-") for device in readings.inventory)
+    shown = cells(readings)
+    assert all(5 < value < 110 for key, value in shown.items() if key[3] == 150)
+    assert any(key[3] == 250 for key in shown)

@@ -1,0 +1,117 @@
+"""The choice of a source: in order, with loyalty, and never the simulated one."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from exporter.node.devices.readings import ReaderConfig, Readings
+from exporter.node.reader.auto import LOYALTY, OPENERS, AutoSource
+from exporter.source import SourceError
+
+CONFIG = ReaderConfig("auto", (), 1.0)
+
+
+@dataclass
+class Node:
+    """What a node offers, and what was opened there; a source answers while its choice is in `up`."""
+
+    up: set = field(default_factory=set)
+    listening: str | None = None
+    foreign: tuple = ()
+    now: float = 0.0
+    opened: list = field(default_factory=list)
+    closed: list = field(default_factory=list)
+
+    def auto(self, config=CONFIG):
+        openers = {choice: lambda config, choice=choice: Fake(self, choice, config) for choice in OPENERS}
+        return AutoSource(config, openers, lambda: self.listening, lambda: self.foreign, lambda: self.now)
+
+
+class Fake:
+    def __init__(self, node, choice, config):
+        self.node, self.choice = node, choice
+        self.name = "nvml" if choice == "nvml" else "dcgm"
+        node.opened.append((choice, config.source, config.remote))
+
+    def read(self):
+        if self.choice not in self.node.up:
+            raise SourceError(f"no_{self.name}", f"{self.choice} is down")
+        return Readings(self.name, self.node.now, ())
+
+    def close(self):
+        self.node.closed.append(self.choice)
+
+
+def reason(read):
+    with pytest.raises(SourceError) as caught:
+        read()
+    return caught.value
+
+
+def test_a_host_engine_that_listens_comes_first():
+    node = Node(up=set(OPENERS), listening="127.0.0.1:5555")
+    assert node.auto().read().source == "dcgm"
+    assert node.opened == [("host engine", "dcgm", "127.0.0.1:5555")]
+
+
+def test_a_host_engine_that_was_asked_for_is_not_looked_for():
+    node = Node(up=set(OPENERS), listening="127.0.0.1:5555")
+    node.auto(ReaderConfig("auto", (), 1.0, remote="dcgm:5555")).read()
+    assert node.opened == [("host engine", "dcgm", "dcgm:5555")]
+
+
+def test_an_engine_is_embedded_where_no_other_runs():
+    node = Node(up={"embedded engine", "nvml"})
+    node.auto().read()
+    assert node.opened == [("embedded engine", "dcgm", None)]
+
+
+def test_no_second_engine_is_started_beside_another():
+    node = Node(up={"embedded engine", "nvml"}, foreign=(4711,))
+    assert node.auto().read().source == "nvml"
+    assert node.opened == [("nvml", "nvml", None)]
+
+
+def test_no_engine_is_embedded_where_one_listens_but_does_not_answer():
+    node = Node(up={"embedded engine", "nvml"}, listening="127.0.0.1:5555")
+    assert node.auto().read().source == "nvml"
+    assert [choice for choice, _, _ in node.opened] == ["host engine", "nvml"]
+    assert node.closed == ["host engine"]
+
+
+def test_when_nothing_answers_the_first_candidates_reason_counts_and_nothing_is_simulated():
+    node = Node()
+    error = reason(node.auto().read)
+    assert error.reason == "no_dcgm"
+    assert str(error) == "embedded engine: embedded engine is down; nvml: nvml is down"
+    assert "simulated" not in OPENERS
+
+
+def test_the_choice_stays_while_it_answers():
+    node = Node(up={"nvml"}, foreign=(1,))
+    auto = node.auto()
+    auto.read()
+    node.up, node.foreign = set(OPENERS), ()
+    assert auto.read().source == "nvml"
+    assert auto.name == "nvml"
+
+
+def test_a_choice_that_is_down_for_a_moment_is_not_given_up():
+    node = Node(up={"host engine", "nvml"}, listening="127.0.0.1:5555")
+    auto = node.auto()
+    auto.read()
+    node.up, node.now = {"nvml"}, LOYALTY - 1
+    assert reason(auto.read).reason == "no_dcgm"
+    node.now = LOYALTY
+    assert auto.read().source == "nvml"
+    assert node.closed == ["host engine", "host engine"]
+
+
+def test_closing_closes_the_chosen_one():
+    node = Node(up={"nvml"}, foreign=(1,))
+    auto = node.auto()
+    auto.close()
+    auto.read()
+    auto.close()
+    assert node.closed == ["nvml"]
+    assert auto.name == "nvml"
