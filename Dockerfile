@@ -3,12 +3,12 @@
 #   docker build -t gpugauge .
 #
 # NVIDIA's DCGM libraries may not be redistributed, so the plain build has none: devices are then read through NVML,
-# which the container runtime brings from the node's driver. To have libdcgm inside, put the Debian packages of DCGM
+# which the container runtime mounts from the node's driver. For an image with libdcgm, put the Debian packages of DCGM
 # (datacenter-gpu-manager-4-core, -proprietary and the -cudaNN of the driver) into vendor/dcgm/ and build with
 #
 #   docker build --build-arg DCGM=packages -t registry.example/gpugauge .
 #
-# or mount a directory that holds libdcgm.so.4 at run time and name it in LD_LIBRARY_PATH.
+# or mount a directory that contains libdcgm.so.4 at run time and name it in LD_LIBRARY_PATH.
 
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 ARG DCGM=none
@@ -20,7 +20,7 @@ FROM base AS builder
 WORKDIR /build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 COPY requirements.lock requirements-dev.lock ./
-# Run-time packages: pinned, hashed, wheels only, so that nothing is compiled or run while building.
+# Run-time packages: pinned, hashed, wheels only, so that nothing of them is compiled or executed while building.
 RUN python -m venv /opt/gpugauge \
  && /opt/gpugauge/bin/pip install --require-hashes --no-deps --only-binary :all: -r requirements.lock
 # The build backend, with its hashes from the development lock; it stays in this stage.
@@ -56,20 +56,20 @@ LABEL org.opencontainers.image.title="gpugauge" \
 
 COPY --from=dcgm /opt/dcgm/ /
 COPY --from=builder /opt/gpugauge /opt/gpugauge
-# The paths that the GPU Operator and dcgm-exporter's users name.
+# The paths that the GPU Operator and users of dcgm-exporter give to --collectors.
 COPY exporter/node/devices/defaults/default-counters.csv \
      exporter/node/devices/defaults/dcp-metrics-included.csv \
      exporter/node/devices/defaults/1.x-compatibility-metrics.csv \
      /etc/dcgm-exporter/
 RUN ldconfig && ln -s /opt/gpugauge/bin/gpugauge /usr/local/bin/gpugauge
 
-# What makes the NVIDIA container runtime bring the devices and libnvidia-ml into the container.
+# The variables that make the NVIDIA container runtime inject the devices and libnvidia-ml into the container.
 ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility,compat32 \
     NVIDIA_DISABLE_REQUIRE=true
 
-# User 0, as dcgm-exporter's image has: the kubelet's PodResources socket takes no other, and the GPU Operator sets no
-# user of its own. Everything else works with `--user 65532:65532`; the watcher's manifest says so.
+# User 0, as in dcgm-exporter's image: the kubelet's PodResources socket accepts no other, and the GPU Operator sets no
+# user of its own. Everything else works with `--user 65532:65532`, which the watcher's manifest sets.
 EXPOSE 9400 9410
 # No subcommand means `node`, and flags need none: `docker run gpugauge --address :9500` works as with dcgm-exporter.
 ENTRYPOINT ["gpugauge"]

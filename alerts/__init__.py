@@ -1,4 +1,8 @@
-"""Recording rules, alerts and their routing, generated as Prometheus and Alertmanager configuration."""
+"""Recording rules, alerts and their routing, written as Prometheus and Alertmanager configuration.
+
+Each group is a module. `rule.py` defines what a group consists of, `rulefile.py` how it is written,
+`expression.py` the PromQL that several groups share.
+"""
 
 from alerts import attribution, efficiency, exporters, normalize, pending, thresholds
 from alerts.rule import Group
@@ -11,4 +15,4 @@ GROUPS: tuple[Group, ...] = (
     pending.GROUP,
     exporters.GROUP,
 )
-"""Every group, each after the ones whose series it reads."""
+"""Every group, each after the groups whose series it reads."""

@@ -1,4 +1,4 @@
-"""`python -m alerts`: writes the rule files, the PrometheusRule and the Alertmanager example."""
+"""`python -m alerts`: write the rule files, the PrometheusRule and the Alertmanager example."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,10 @@ from alerts.rulefile import prometheus_rule, rule_file
 
 
 def files(runbook: str = RUNBOOK) -> dict[str, str]:
-    """Every generated file: path below the output folder, and text."""
+    """Return the text of every generated file, by its path below the output folder.
+
+    `runbook` is the address of the runbook that the alerts link to.
+    """
     rules = {f"rules/{group.name.removeprefix('gpugauge-')}.yaml": rule_file(group, runbook) for group in GROUPS}
     return {
         **rules,
@@ -20,10 +23,10 @@ def files(runbook: str = RUNBOOK) -> dict[str, str]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Writes below `--output`; a rule file there that no group has any more is removed."""
+    """Write every file below `--output`, and remove rule files there that belong to no group."""
     parser = argparse.ArgumentParser(prog="python -m alerts", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("deploy/generated"), help="folder to write below")
-    parser.add_argument("--runbook", default=RUNBOOK, help="address of the runbook page that alerts point at")
+    parser.add_argument("--runbook", default=RUNBOOK, help="address of the runbook that alerts link to")
     options = parser.parse_args(arguments)
     wanted = files(options.runbook)
     for name, text in wanted.items():

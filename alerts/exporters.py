@@ -1,4 +1,4 @@
-"""Whether the monitoring itself can see: node exporters and the watcher."""
+"""Whether the exporters themselves answer: the node exporters and the cluster watcher."""
 
 from alerts.rule import Alert, Area, Group, Notify, Severity
 
@@ -14,15 +14,15 @@ EXPORTER_DOWN = f"""(
   )
 )
 unless on ({NODE}) gpugauge_node_maintenance"""
-"""A target that does not answer, or a node with GPUs that no target speaks for and no page of any exporter shows.
+"""A scrape target that does not answer, or a node with GPUs that has no target and whose devices no exporter exposes.
 
-Nodes under maintenance lose their exporter by design: a driver upgrade evicts it.
+Nodes under maintenance are left out: a driver upgrade evicts the exporter on purpose.
 """
 
 WATCHER_DOWN = """group by (cluster) (present_over_time(up{job=~"gpugauge-node|gpugauge-cluster"}[1h]))
 unless on (cluster)
 (max by (cluster) (up{job="gpugauge-cluster"}) == 1)"""
-"""Where gpugauge is scraped, or was within the hour, some watcher must answer; one of two replicas is enough."""
+"""A cluster where gpugauge is or was scraped within the hour and no watcher answers. One of two replicas is enough."""
 
 GROUP = Group(
     "gpugauge-exporters",
@@ -33,13 +33,13 @@ GROUP = Group(
             Severity.WARNING,
             Area.EXPORTER,
             Notify.TICKET,
-            summary="The GPUs of node {{ $labels.node }} are not seen.",
+            summary="The GPUs of node {{ $labels.node }} are not monitored.",
             description=(
-                "No GPU exporter on node {{ $labels.node }} has answered for 10 minutes: its utilisation, its "
-                "hardware errors and the holders of its GPUs are unknown."
+                "No GPU exporter on node {{ $labels.node }} has answered for 10 minutes: utilization, hardware errors "
+                "and allocations of its GPUs are unknown."
             ),
-            wait="10m",
-            keep="5m",
+            for_="10m",
+            keep_firing_for="5m",
         ),
         Alert(
             "GPUWatcherDown",
@@ -49,11 +49,11 @@ GROUP = Group(
             Notify.TICKET,
             summary="No GPU watcher answers{{ with $labels.cluster }} in cluster {{ . }}{{ end }}.",
             description=(
-                "No cluster watcher has answered for 10 minutes: pending reasons, owners, classes and opt-outs of "
-                "GPU pods are unknown, and alerts that need them are silent."
+                "No cluster watcher has answered for 10 minutes: pending reasons, owners, workload classes and "
+                "exemptions of GPU pods are unknown, and alerts that depend on them do not fire."
             ),
-            wait="10m",
-            keep="5m",
+            for_="10m",
+            keep_firing_for="5m",
         ),
     ),
 )

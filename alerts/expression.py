@@ -1,69 +1,72 @@
-"""PromQL that several groups share: the keys of a device and of a pod, and how a page's labels become them."""
+"""PromQL that several groups share.
+
+The labels that identify a device, a GPU, a pod or a workload, and how the labels of an exposition become them.
+"""
 
 DEVICE = "cluster, node, UUID, GPU_I_ID, GPU_CI_ID"
-"""What identifies a GPU or an instance on every recorded series."""
+"""What identifies a GPU or a MIG device in every recorded series."""
 
-BOARD = "cluster, node, UUID"
-"""What identifies a card: for quantities that a card has once, however it is partitioned."""
+GPU = "cluster, node, UUID"
+"""What identifies a GPU: for quantities that exist once per GPU, MIG-enabled or not."""
 
 POD = "cluster, namespace, pod"
 WORKLOAD = "cluster, namespace, workload, workload_type"
 
 
 def relabel(expression: str, *steps: tuple[str, str], pattern: str = "(.+)") -> str:
-    """The series with each step's first label taken from its second one, where that matches the pattern.
+    """Set labels of the series: the first label of each step gets the value of the second where the pattern matches it.
 
-    A later step wins over an earlier one.
+    A later step overwrites an earlier one.
     """
     opening = "label_replace(" * len(steps)
     closing = ",\n".join(f'  "{label}", "$1", "{source}", "{pattern}")' for label, source in steps)
     return f"{opening}\n  {indent(expression)},\n{closing}"
 
 
-def located(expression: str) -> str:
-    """The series with `node` and `UUID`, whichever way the page spells them.
+def with_device_labels(expression: str) -> str:
+    """Set `node` and `UUID` on the series of any exporter and generation.
 
-    dcgm-exporter says `Hostname` up to 4.8.2 and `hostname` since, and `uuid` with its old namespace option. A page
-    without a host label keeps the target's own `node`.
+    dcgm-exporter calls the host `Hostname` up to 4.8.2 and `hostname` since, and the UUID `uuid` with its old namespace
+    option. Series without a host label keep the `node` of their scrape target.
     """
     return relabel(expression, ("node", "Hostname"), ("node", "hostname"), ("UUID", "uuid"))
 
 
-def ours(expression: str) -> str:
-    """The series of a page of our own, which always says `hostname`, with `node`."""
+def with_node(expression: str) -> str:
+    """Set `node` on series of the gpugauge node exporter, which always have `hostname`."""
     return relabel(expression, ("node", "hostname"))
 
 
-def named(expression: str, *labels: str) -> str:
-    """The series of one of our pages with `namespace` and more labels of the pod it speaks of.
+def with_pod_labels(expression: str, *labels: str) -> str:
+    """Set `namespace`, and these labels of a pod, on series that gpugauge exposes about pods or namespaces.
 
-    They come from the `gpu_…` labels, which no target label replaces whatever `honor_labels` says. `uid` is the
-    plain name of `gpu_pod_uid`.
+    They are copied from the `gpu_…` labels, which no label of the scrape target replaces, whatever `honor_labels` is.
+    `uid` is copied from `gpu_pod_uid`.
     """
     steps = [(label, "gpu_pod_uid" if label == "uid" else f"gpu_{label}") for label in ("namespace", *labels)]
     return relabel(expression, *steps, pattern="(.*)")
 
 
 def by(keys: str, expression: str, reduce: str = "max") -> str:
-    """One value per combination of the keys: two exporters on one node, or two watchers, count once."""
+    """Reduce to one value per combination of the keys: two exporters of one node, or two watchers, count once."""
     return f"{reduce} by ({keys}) (\n  {indent(expression)}\n)"
 
 
 def one_by(keys: str, expression: str) -> str:
-    """One series per combination of the keys, with all its labels: the right side of a join."""
+    """Select one series per combination of the keys, with all its labels, as the right side of a join requires."""
     return f"topk by ({keys}) (1,\n  {indent(expression)}\n)"
 
 
-def inside(expression: str) -> str:
-    """The expression in parentheses of its own lines."""
+def parenthesized(expression: str) -> str:
+    """Put the expression into parentheses that stand on lines of their own."""
     return f"(\n  {indent(expression)}\n)"
 
 
 def indent(expression: str) -> str:
-    """The expression two columns further in, its first line excepted."""
+    """Indent every line but the first by two columns."""
     return expression.replace("\n", "\n  ")
 
 
 def threshold(alert: str, default: float) -> str:
-    """The recorded constant, or the default when it is not loaded; seen twice it counts once."""
+    """The recorded threshold of an alert, or the default where none is recorded. Recorded twice, the larger one."""
     return f'(max(global:gpugauge_threshold:value{{alert="{alert}"}}) or vector({default:g}))'

@@ -1,7 +1,7 @@
-"""How the generations of dcgm-exporter and DCGM spell the fields that the rules read, and in which unit.
+"""The names and units that the generations of dcgm-exporter and DCGM use for the fields that the rules read.
 
-Up to dcgm-exporter 4.8 names are the classic ones, in percent, MiB and millijoules; 4.9 renames many and turns
-percent into a ratio. A unit is told by the name, never by the size of a value.
+Up to dcgm-exporter 4.8 names are the classic ones, in percent, MiB and millijoules; 4.9 renames many and replaces
+percent by a ratio. The unit follows from the name, never from the size of a value.
 """
 
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE or DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"
@@ -9,7 +9,7 @@ SM = "DCGM_FI_PROF_SM_ACTIVE or DCGM_FI_PROF_SM_UTIL_RATIO"
 TENSOR = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE or DCGM_FI_PROF_TENSOR_UTIL_RATIO"
 DRAM = "DCGM_FI_PROF_DRAM_ACTIVE or DCGM_FI_PROF_DRAM_UTIL_RATIO"
 KERNEL_RESIDENT = 'DCGM_FI_DEV_GPU_UTIL{GPU_I_ID=""} / 100 or DCGM_FI_DEV_GPU_UTIL_RATIO{GPU_I_ID=""}'
-"""NVML's utilisation: zero or nothing on a MIG instance, so read on whole GPUs alone."""
+"""NVML's utilization. For a MIG device it is 0 or missing, so it is read for GPUs alone."""
 VIDEO_PERCENT = '{__name__=~"DCGM_FI_DEV_ENC_UTIL|DCGM_FI_DEV_DEC_UTIL", GPU_I_ID=""}'
 MEMORY_USED_MIB = "DCGM_FI_DEV_FB_USED"
 MEMORY_FREE_MIB = "DCGM_FI_DEV_FB_FREE"
@@ -20,8 +20,8 @@ MEMORY_TEMPERATURE = "DCGM_FI_DEV_MEMORY_TEMP or DCGM_FI_DEV_MEMORY_TEMP_CELSIUS
 POWER = "DCGM_FI_DEV_POWER_USAGE or DCGM_FI_DEV_BOARD_POWER_WATTS"
 ENERGY_MILLIJOULES = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 
-SEEN = (
+COMMON_FIELDS = (
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE|DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"
     "|DCGM_FI_DEV_GPU_UTIL|DCGM_FI_DEV_GPU_UTIL_RATIO|DCGM_FI_DEV_FB_USED"
 )
-"""Fields of which a device shows at least one on a page of any generation, for a selector on `__name__`."""
+"""A regular expression for `__name__`: every device has at least one of these fields in every generation."""

@@ -1,18 +1,21 @@
-"""The normalising layer: one name, one unit and one set of keys per quantity, from pages of every generation."""
+"""The normalizing layer: each quantity under one name, in one unit and with one set of labels.
+
+It reads the expositions of gpugauge and of every generation of dcgm-exporter.
+"""
 
 from alerts import generations as dcgm
-from alerts.expression import BOARD, DEVICE, by, located, one_by, ours, relabel
+from alerts.expression import DEVICE, GPU, by, one_by, relabel, with_device_labels, with_node
 from alerts.rule import Group, Recording
 
 MIB = 1048576
 
 
 def _device(expression: str) -> str:
-    return by(DEVICE, located(expression))
+    return by(DEVICE, with_device_labels(expression))
 
 
-def _board(expression: str) -> str:
-    return by(BOARD, located(expression))
+def _gpu(expression: str) -> str:
+    return by(GPU, with_device_labels(expression))
 
 
 def _mib(expression: str) -> str:
@@ -20,10 +23,11 @@ def _mib(expression: str) -> str:
 
 
 def _info() -> str:
-    """Our own info series, and for devices without one what stock pages say in their labels."""
+    """The info series of gpugauge; for devices without one, the same labels from the series of dcgm-exporter."""
     labels = f"{DEVICE}, gpu, model, GPU_I_PROFILE"
-    own = by(labels, ours("gpugauge_device_info"))
-    stock = by(labels, relabel(located(f'{{__name__=~"{dcgm.SEEN}"}}'), ("model", "modelName")), "group")
+    own = by(labels, with_node("gpugauge_device_info"))
+    fields = with_device_labels(f'{{__name__=~"{dcgm.COMMON_FIELDS}"}}')
+    stock = by(labels, relabel(fields, ("model", "modelName")), "group")
     return one_by(DEVICE, f"{own}\nor on ({DEVICE})\n{stock}")
 
 
@@ -37,14 +41,14 @@ BUSY = by(
 or
 label_replace(gpu_instance:video_active:ratio and gpu_instance:active:ratio, "engine", "video", "", "")""",
 )
-"""The busier of compute and video engines; unknown while compute activity is. `engine` keeps the two apart."""
+"""The larger of compute and video activity; absent where compute activity is. `engine` keeps the two series apart."""
 
 MEMORY_TOTAL = f"""{_mib(dcgm.MEMORY_TOTAL_MIB)}
 or
 gpu_instance:memory_used:bytes + gpu_instance:memory_free:bytes + {_mib(dcgm.MEMORY_RESERVED_MIB)}
 or
 gpu_instance:memory_used:bytes + gpu_instance:memory_free:bytes"""
-"""The sum where the total is not exported; a page without the reserved part gives what a pod can use."""
+"""The sum of the parts where the total is not exposed. Without the reserved part it is what pods can use."""
 
 GROUP = Group(
     "gpugauge-normalize",
@@ -63,9 +67,9 @@ GROUP = Group(
             "gpu_instance:memory_used:ratio",
             "gpu_instance:memory_used:bytes / (gpu_instance:memory_used:bytes + gpu_instance:memory_free:bytes)",
         ),
-        Recording("gpu:temperature:celsius", _board(dcgm.TEMPERATURE)),
-        Recording("gpu:memory_temperature:celsius", _board(dcgm.MEMORY_TEMPERATURE)),
-        Recording("gpu:power:watts", _board(dcgm.POWER)),
-        Recording("gpu:energy_joules:rate5m", f"{_board(f'rate({dcgm.ENERGY_MILLIJOULES}[5m])')} / 1000"),
+        Recording("gpu:temperature:celsius", _gpu(dcgm.TEMPERATURE)),
+        Recording("gpu:memory_temperature:celsius", _gpu(dcgm.MEMORY_TEMPERATURE)),
+        Recording("gpu:power:watts", _gpu(dcgm.POWER)),
+        Recording("gpu:energy_joules:rate5m", f"{_gpu(f'rate({dcgm.ENERGY_MILLIJOULES}[5m])')} / 1000"),
     ),
 )

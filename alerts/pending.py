@@ -1,22 +1,23 @@
-"""Workloads whose GPU pods could be scheduled and do not run, and why."""
+"""Pending workloads: GPU pods that could be scheduled and do not run, since when, and why."""
 
-from alerts.expression import POD, WORKLOAD, by, named, one_by, threshold
+from alerts.expression import POD, WORKLOAD, by, one_by, threshold, with_pod_labels
 from alerts.rule import Alert, Area, Group, Notify, Recording, Severity
 from alerts.thresholds import PENDING_SECONDS
 
 SINCE = "namespace_pod:gpu_pending_since_timestamp:seconds"
 OLDEST = "workload:gpu_pending_oldest:info"
 BY_REASON = "workload:gpu_pending_pods_by_reason:count"
-REASON = by(f"{POD}, workload, workload_type, reason", named("gpugauge_pending_pod_reason", "pod"))
+REASON = by(f"{POD}, workload, workload_type, reason", with_pod_labels("gpugauge_pending_pod_reason", "pod"))
 
 OLDEST_REASON = one_by(
     WORKLOAD,
     f"{REASON}\n* on ({POD}) group_left ()\n(time() - min by ({POD}) ({SINCE}))",
 )
-"""The reason of the pod that waits longest; the value is its age, by which it was chosen."""
+"""The pod of each workload that is pending longest, with its reason. The value is how long, in seconds."""
 
 
 def _of_workload(series: str) -> str:
+    """A template pipeline that queries the series for the workload of the alert."""
     selection = f"{series}{{cluster='%s',namespace='%s',workload='%s',workload_type='%s'}}"
     labels = " ".join(f"$labels.{label}" for label in WORKLOAD.split(", "))
     return f'printf "{selection}" {labels} | query'
@@ -35,7 +36,11 @@ GROUP = Group(
     (
         Recording(
             SINCE,
-            by(f"{POD}, workload, workload_type", named("gpugauge_pending_pod_since_timestamp_seconds", "pod"), "min"),
+            by(
+                f"{POD}, workload, workload_type",
+                with_pod_labels("gpugauge_pending_pod_since_timestamp_seconds", "pod"),
+                "min",
+            ),
         ),
         Recording("workload:gpu_pending_pods:count", f"count by ({WORKLOAD}) ({SINCE})"),
         Recording("workload:gpu_pending_since_timestamp:seconds", f"min by ({WORKLOAD}) ({SINCE})"),
@@ -49,16 +54,16 @@ GROUP = Group(
             Area.CAPACITY,
             Notify.TICKET,
             summary=(
-                "{{ $labels.workload_type }} {{ $labels.namespace }}/{{ $labels.workload }} has waited "
-                "{{ $value | humanizeDuration }} for GPUs."
+                "{{ $labels.workload_type }} {{ $labels.namespace }}/{{ $labels.workload }} has been pending "
+                "for {{ $value | humanizeDuration }}."
             ),
             description=(
                 f"{_PODS} GPU pods of {{{{ $labels.workload_type }}}} {{{{ $labels.namespace }}}}/"
                 "{{ $labels.workload }} could be scheduled and do not run. The oldest, "
-                f"{_POD}, has waited {{{{ $value | humanizeDuration }}}}: {_REASON}. All: {_COUNTS}."
+                f"{_POD}, has been pending for {{{{ $value | humanizeDuration }}}}: {_REASON}. All: {_COUNTS}."
             ),
-            wait="1m",
-            keep="5m",
+            for_="1m",
+            keep_firing_for="5m",
             annotations=(("reason", _REASON), ("pods", _PODS)),
         ),
     ),

@@ -1,23 +1,23 @@
-"""What a rule is: a recording or an alert, in a group that is evaluated as one."""
+"""What a group consists of: recording rules and alerts, evaluated in order."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 INTERVAL_SECONDS = 30
-"""How often every group is evaluated; the coverage that an alert demands is counted in these steps."""
+"""How often every group is evaluated; an alert that requires a number of samples counts them in these steps."""
 
 RUNBOOK = "https://github.com/gpugauge/gpugauge/blob/main/docs/runbook.md"
 
 
 class Severity(StrEnum):
-    """One alert name has one severity: Alertmanager set-ups commonly inhibit by name across severities."""
+    """Label `severity`. An alert name has only one: Alertmanager setups commonly inhibit by name across severities."""
 
     CRITICAL = "critical"
     WARNING = "warning"
 
 
 class Area(StrEnum):
-    """Whose concern an alert is."""
+    """Label `area`: what an alert is about, and so which team it concerns."""
 
     HARDWARE = "hardware"
     EFFICIENCY = "efficiency"
@@ -27,7 +27,7 @@ class Area(StrEnum):
 
 
 class Notify(StrEnum):
-    """How soon a person should hear of it."""
+    """Label `notify`: how soon a person must be notified."""
 
     PAGE = "page"
     TICKET = "ticket"
@@ -36,7 +36,7 @@ class Notify(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A series that others read. `labels` are added to every sample; `name` is level:metric:operation."""
+    """A recorded series. `name` is level:metric:operation; `labels` are added to every sample."""
 
     name: str
     expr: str
@@ -45,7 +45,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A condition someone is told about. Durations are Prometheus durations such as `5m`."""
+    """A condition that somebody is notified of. Durations are Prometheus durations such as `5m`."""
 
     name: str
     expr: str
@@ -54,12 +54,12 @@ class Alert:
     notify: Notify
     summary: str
     description: str
-    wait: str
-    """`for`: how long the condition must hold."""
-    keep: str = ""
-    """`keep_firing_for`: how long it may be interrupted; empty when not at all."""
+    for_: str
+    """`for`: how long the condition must be true before the alert fires."""
+    keep_firing_for: str = ""
+    """How long the alert fires on after its condition has ended; empty for not at all."""
     annotations: tuple[tuple[str, str], ...] = ()
-    """More annotations than summary, description and runbook_url."""
+    """Annotations besides summary, description and runbook_url."""
 
 
 Rule = Recording | Alert
@@ -67,7 +67,7 @@ Rule = Recording | Alert
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rules evaluated in order at one moment; `name` is also the name of its file."""
+    """Rules that are evaluated in order at one moment; `name`, without `gpugauge-`, is also the name of its file."""
 
     name: str
     rules: tuple[Rule, ...]

@@ -1,12 +1,15 @@
-"""The numbers that alerts compare with, as recorded constants: change them here or record them elsewhere."""
+"""The thresholds of the alerts, as recorded constants. To use others, change them here or record them elsewhere.
+
+Alerts read them with the default below where they are not recorded; dashboards show nothing there.
+"""
 
 from alerts.rule import Group, Recording
 
 LOW_UTILIZATION = 0.3
-"""Mean share of time busy over 15 minutes under which a pod wastes its GPUs."""
+"""Share of 15 minutes that the GPUs of a pod were busy, below which the pod has low utilization."""
 
 IDLE = 0.01
-"""The same under which a GPU is idle; not zero, because engine activity has a noise floor on some systems."""
+"""The same share below which a GPU is idle. Not 0: on some systems engine activity never falls to 0."""
 
 PENDING_SECONDS = 900.0
 """How long a GPU pod may be schedulable and not run."""

@@ -1,4 +1,4 @@
-"""The budgets of the node exporter, measured: `python -m bench`; exit code 1 when one does not hold.
+"""Measures the budgets of the node exporter: `python -m bench`; exit code 1 when one is not kept.
 
 python -m bench [--quick] [--no-fail] [--watcher]
 """
@@ -14,49 +14,47 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.fixture import DIVIDED, ROOT, WHOLE, Scene, played
+from bench.fixture import PARTITIONED, ROOT, WHOLE, BenchNode, running_fakes
 from bench.growth import growth_section
-from bench.resident import memory_section, page_section
+from bench.resident import exposition_section, memory_section
 from bench.scrapes import scrape_section
 from bench.stages import stage_section
-from bench.table import Section, over
+from bench.table import BenchSection, over
 
-NO_PEER = (
-    "No column for NVIDIA's dcgm-exporter: it needs the real libdcgm and a GPU's driver, neither of which is here."
-)
+NOT_COMPARED = "Not compared with dcgm-exporter, which needs the real libdcgm and a GPU's driver."
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured."""
+    """How often each thing is measured; `settle` is in seconds."""
 
     rounds: int = 400
     scrapes: int = 100
-    passes: int = 20_000
+    collections: int = 20_000
     settle: float = 4.0
     starts: int = 3
 
 
-QUICK = Size(rounds=20, scrapes=20, passes=200, settle=1.0, starts=1)
+QUICK = Size(rounds=20, scrapes=20, collections=200, settle=1.0, starts=1)
 
 
-def sections(size: Size, whole: Scene = WHOLE, divided: Scene = DIVIDED) -> Iterator[Section]:
-    """Everything that is measured, as it is measured."""
+def sections(size: Size, whole: BenchNode = WHOLE, partitioned: BenchNode = PARTITIONED) -> Iterator[BenchSection]:
+    """Measure everything; each section is yielded when it is done."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (root / "whole").mkdir()
-        (root / "divided").mkdir()
-        with played(whole, root / "whole") as place:
-            section, readings = stage_section(whole, place, 1.0, size.rounds)
+        (root / "partitioned").mkdir()
+        with running_fakes(whole, root / "whole") as fakes:
+            section, readings = stage_section(whole, fakes, 1.0, size.rounds)
             yield section
-            yield scrape_section(whole, place, 2.0, size.scrapes)
-            yield memory_section(whole, place, size.settle)
-            yield page_section(whole, place, size.starts)
-        with played(divided, root / "divided") as place:
-            yield stage_section(divided, place, 4.0, size.rounds)[0]
-            yield scrape_section(divided, place, 5.0, size.scrapes)
-            yield page_section(divided, place, size.starts)
-        yield growth_section(whole, readings, size.passes)
+            yield scrape_section(whole, fakes, 2.0, size.scrapes)
+            yield memory_section(whole, fakes, size.settle)
+            yield exposition_section(whole, fakes, size.starts)
+        with running_fakes(partitioned, root / "partitioned") as fakes:
+            yield stage_section(partitioned, fakes, 4.0, size.rounds)[0]
+            yield scrape_section(partitioned, fakes, 5.0, size.scrapes)
+            yield exposition_section(partitioned, fakes, size.starts)
+        yield growth_section(whole, readings, size.collections)
 
 
 def _about() -> str:
@@ -65,20 +63,20 @@ def _about() -> str:
 
 
 def main() -> int:
-    """Prints as it goes."""
+    """Measure and print section by section."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.partition("\n")[0])
-    parser.add_argument("--no-fail", action="store_true", help="exit code 0 whatever is over its budget")
-    parser.add_argument("--quick", action="store_true", help="few rounds: whether it runs, not what it costs")
+    parser.add_argument("--no-fail", action="store_true", help="exit code 0 also when something is over its budget")
+    parser.add_argument("--quick", action="store_true", help="few rounds, to see that it runs; the figures mean little")
     parser.add_argument("--watcher", action="store_true", help="the cluster watcher too: several minutes")
     arguments = parser.parse_args()
-    print(_about(), NO_PEER, sep="\n", flush=True)
+    print(_about(), NOT_COMPARED, sep="\n", flush=True)
     found = []
     for section in sections(QUICK if arguments.quick else Size()):
         found.append(section)
         print(section.text(), flush=True)
     print(f"\n{_about()}")
     for row in over(found):
-        print(f"over budget: {row.what}: {', '.join(row.cells()[1:3])}")
+        print(f"over budget: {row.what}: {', '.join(row.columns()[1:3])}")
     if arguments.watcher:
         subprocess.run([sys.executable, str(ROOT / "bench" / "watcher.py")], check=True, cwd=ROOT)
     return 1 if over(found) and not arguments.no_fail else 0

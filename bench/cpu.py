@@ -1,29 +1,30 @@
-"""CPU time of pieces of code and of whole processes, so that a busy machine disturbs the figures little."""
+"""CPU time of pieces of code and of whole processes; a busy machine changes it less than elapsed time."""
 
 import gc
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 BATCHES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Milliseconds of CPU for one run: of the least disturbed batch, and of the middle one."""
+    """Milliseconds of CPU for one run: of the batch that was disturbed least, and of the median batch."""
 
     least: float
-    middle: float
+    median: float
 
     @property
     def note(self) -> str:
-        return f"median {self.middle:.3f}"
+        """The median, for the note of a row."""
+        return f"median {self.median:.3f}"
 
 
 def cost_of(run: Callable[[], object], rounds: int, clock: Callable[[], int] = time.thread_time_ns) -> Cost:
-    """What one run costs, from `rounds` of them in batches; other work only ever adds to it."""
+    """Measure `rounds` runs in batches. Whatever else the machine does can only make a batch cost more."""
     run()
     gc.collect()
     size = max(rounds // BATCHES, 1)
@@ -31,8 +32,8 @@ def cost_of(run: Callable[[], object], rounds: int, clock: Callable[[], int] = t
 
 
 def cost(milliseconds: list[float]) -> Cost:
-    """Of batches that were measured elsewhere."""
-    return Cost(min(milliseconds), median(milliseconds))
+    """Make the cost of batches that were measured elsewhere."""
+    return Cost(min(milliseconds), statistics.median(milliseconds))
 
 
 def _batch(run: Callable[[], object], size: int, clock: Callable[[], int]) -> float:
@@ -43,6 +44,6 @@ def _batch(run: Callable[[], object], size: int, clock: Callable[[], int]) -> fl
 
 
 def process_ms(pid: int) -> float:
-    """CPU of all threads of a process so far in milliseconds, to the nanosecond (schedstat of proc(5))."""
+    """Read the CPU time of all threads of a process so far, in milliseconds (schedstat of proc(5), in nanoseconds)."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e6

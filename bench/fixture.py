@@ -1,6 +1,6 @@
-"""What is measured: a node with eight GPUs, whole or divided, its counters, its engine and its kubelet.
+"""What is measured: a node with eight GPUs, whole or MIG-enabled, with its counters file, host engine and kubelet.
 
-The engine is the stand-in libdcgm, played by a process of its own; the kubelet is the simulated one, likewise.
+The host engine is the fake libdcgm, whose table another process keeps current; the simulated kubelet is a process, too.
 """
 
 import os
@@ -14,73 +14,75 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from exporter.node.devices.counters_file import Counter, Counters
+from exporter.node.devices.counters_file import CounterRow, Counters
+from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.field import Field, fields
-from exporter.node.devices.readings import ReaderConfig
 from exporter.node.simulation.scenario import load
-from exporter.node.simulation.state import UTILISATION
-from simulators.kubelet import Holder, SimulatedKubelet
+from exporter.node.simulation.state import UTILIZATION
+from simulators.kubelet import KubeletAllocation, SimulatedKubelet
 from tests.fakes.build import build
 from tests.fakes.scenario_table import VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 FIELDS = 40
-SECONDS_TO_START = 30.0
+START_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """A node. With `divided`, every field is asked of every MIG instance, which no real field list does."""
+class BenchNode:
+    """A node. With `mig`, every field is read on every MIG device, which no real counters file leads to."""
 
     name: str
     scenario: str
-    divided: bool
+    mig: bool
     fields: int = FIELDS
 
     def counters(self) -> Counters:
-        """So many fields that have a number on every device of the scene, the usual ones first."""
-        rows = [Counter(field.names[0], _type(field), f"Help of field {field.id}.", field) for field in self._fields()]
+        """So many fields that have a number on every device of the scenario, those of MIG devices first."""
+        rows = [
+            CounterRow(field.names[0], _type(field), f"Help of field {field.id}.", field) for field in self._fields()
+        ]
         return Counters(tuple(rows), ())
 
     def series(self) -> int:
-        """How many DCGM-named series a page has."""
-        boards = load(self.scenario).at(0.0).boards
-        return self.fields * (sum(len(board.instances) for board in boards) if self.divided else len(boards))
+        """How many DCGM-named series an exposition has."""
+        gpus = load(self.scenario).at(0.0).gpus
+        return self.fields * (sum(len(gpu.instances) for gpu in gpus) if self.mig else len(gpus))
 
     def counters_file(self) -> str:
-        """A counters file that gives as many series: on instances, each spelling of a field is a row of its own."""
-        chosen = [(name, field) for field in self._own() for name in field.names] if self.divided else [
+        """A counters file that gives as many series: with `mig`, each spelling of a field is a row of its own."""
+        chosen = [(name, field) for field in self._instance_fields() for name in field.names] if self.mig else [
             (field.names[0], field) for field in self._fields()
         ]  # fmt: skip
         return "".join(f"{name}, {_type(field)}, Help of {name}.\n" for name, field in chosen[: self.fields])
 
-    def holders(self) -> list[Holder]:
-        """A pod for each device that can be given out, but for the last, which is free."""
-        boards = load(self.scenario).at(0.0).boards
+    def allocations(self) -> list[KubeletAllocation]:
+        """One pod for each device that can be allocated but the last, which is unallocated."""
+        gpus = load(self.scenario).at(0.0).gpus
         ids = [
-            ([part.spec.uuid for instance in board.instances for part in instance.compute] or [board.spec.uuid])
-            for board in boards
+            ([compute.spec.uuid for instance in gpu.instances for compute in instance.compute] or [gpu.spec.uuid])
+            for gpu in gpus
         ]
-        flat = [device_id for some in ids for device_id in some][:-1]
-        resource = "nvidia.com/mig-1g.10gb" if self.divided else "nvidia.com/gpu"
+        flat = [device_id for of_gpu in ids for device_id in of_gpu][:-1]
+        resource = "nvidia.com/mig-1g.10gb" if self.mig else "nvidia.com/gpu"
         return [("team", f"worker-{number}", "main", resource, (one,)) for number, one in enumerate(flat)]
 
     def _fields(self) -> list[Field]:
-        scope: Literal["instance", "board"] = "instance" if self.divided else "board"
-        cells = load(self.scenario).at(0.0).boards[0].cells
-        numbers = [field for field in fields().values() if field.kind != "string" and field.id in cells]
-        if self.divided:  # what a real engine leaves blank on instances
-            numbers = [f for f in numbers if f.id not in UTILISATION and (f.scope, f.watch) != ("board", "profiling")]
-        usual = sorted(numbers, key=lambda field: (field.scope == "board", field.id))
-        return [replace(field, scope=scope) for field in usual[: self.fields]]
+        scope: Literal["instance", "gpu"] = "instance" if self.mig else "gpu"
+        samples = load(self.scenario).at(0.0).gpus[0].samples
+        numbers = [field for field in fields().values() if field.kind != "string" and field.id in samples]
+        if self.mig:  # without the fields that a real engine leaves blank on MIG devices
+            numbers = [f for f in numbers if f.id not in UTILIZATION and (f.scope, f.watch) != ("gpu", "profiling")]
+        in_order = sorted(numbers, key=lambda field: (field.scope == "gpu", field.id))
+        return [replace(field, scope=scope) for field in in_order[: self.fields]]
 
-    def _own(self) -> list[Field]:
-        cells = load(self.scenario).at(0.0).boards[0].instances[0].cells
-        return [f for f in fields().values() if f.scope == "instance" and f.kind != "string" and f.id in cells]
+    def _instance_fields(self) -> list[Field]:
+        samples = load(self.scenario).at(0.0).gpus[0].instances[0].samples
+        return [f for f in fields().values() if f.scope == "instance" and f.kind != "string" and f.id in samples]
 
 
-WHOLE = Scene("8 GPUs x 40 fields", "whole", divided=False)
-DIVIDED = Scene("56 MIG instances x 40 fields", str(ROOT / "tests/fakes/scenarios/mig_56.json"), divided=True)
+WHOLE = BenchNode("8 GPUs x 40 fields", "whole", mig=False)
+PARTITIONED = BenchNode("56 MIG devices x 40 fields", str(ROOT / "tests/fakes/scenarios/mig_56.json"), mig=True)
 
 
 def _type(field: Field) -> Literal["counter", "gauge"]:
@@ -88,8 +90,8 @@ def _type(field: Field) -> Literal["counter", "gauge"]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the stand-ins of a scene are, while they run."""
+class RunningFakes:
+    """The files and folders of a node's fakes, while they run."""
 
     folder: Path
     library: Path
@@ -98,27 +100,28 @@ class Place:
     bytecode: Path
 
     def environment(self) -> dict[str, str]:
-        """What a reader child needs in order to find the stand-in libdcgm and what it plays."""
+        """The environment in which a reader process finds the fake libdcgm, and that finds its table."""
         return {**os.environ, VARIABLE: str(self.folder / "table"), "LD_LIBRARY_PATH": str(self.library.parent)}
 
     def reader_config(self, counters: Counters, interval: float = 10.0) -> ReaderConfig:
+        """The configuration of a reader process; `interval` is in seconds."""
         wanted = tuple(field.wanted() for field in counters.fields)
         return ReaderConfig("dcgm", wanted, interval, remote="localhost:5555", library=str(self.library))
 
 
 @contextmanager
-def played(scene: Scene, folder: Path) -> Iterator[Place]:
-    """The scene's engine and kubelet, running in processes of their own while the block runs."""
+def running_fakes(node: BenchNode, folder: Path) -> Iterator[RunningFakes]:
+    """Run the node's host engine and kubelet in processes of their own."""
     library = build(folder / "lib", only="libdcgm.so.4")["libdcgm.so.4"]
-    place = Place(folder, library, folder / "kubelet.sock", folder / "counters.csv", folder.parent / "bytecode")
-    place.counters_file.write_text(scene.counters_file())
+    fakes = RunningFakes(folder, library, folder / "kubelet.sock", folder / "counters.csv", folder.parent / "bytecode")
+    fakes.counters_file.write_text(node.counters_file())
     os.environ[VARIABLE] = str(folder / "table")
-    player = (sys.executable, "-m", "tests.fakes.scenario_table", scene.scenario, str(folder / "table"), "1")
-    kubelet = (sys.executable, "-m", "bench.fixture", scene.scenario, str(int(scene.divided)), str(place.socket))
-    processes = [subprocess.Popen(command, cwd=ROOT) for command in (player, kubelet)]
+    table = (sys.executable, "-m", "tests.fakes.scenario_table", node.scenario, str(folder / "table"), "1")
+    kubelet = (sys.executable, "-m", "bench.fixture", node.scenario, str(int(node.mig)), str(fakes.socket))
+    processes = [subprocess.Popen(command, cwd=ROOT) for command in (table, kubelet)]
     try:
-        _wait_for(folder / "table", place.socket)
-        yield place
+        _wait_for(folder / "table", fakes.socket)
+        yield fakes
     finally:
         os.environ.pop(VARIABLE, None)
         for process in processes:
@@ -127,16 +130,16 @@ def played(scene: Scene, folder: Path) -> Iterator[Place]:
 
 
 def _wait_for(*paths: Path) -> None:
-    end = time.monotonic() + SECONDS_TO_START
+    end = time.monotonic() + START_SECONDS
     while not all(path.exists() for path in paths):
         if time.monotonic() > end:
-            raise TimeoutError(f"the stand-ins did not start: {', '.join(str(p) for p in paths if not p.exists())}")
+            raise TimeoutError(f"the fakes did not start: {', '.join(str(p) for p in paths if not p.exists())}")
         time.sleep(0.02)
 
 
-def _serve_kubelet(scenario: str, divided: str, socket: str) -> None:
-    holders = Scene("", scenario, divided == "1").holders()
-    with SimulatedKubelet(Path(socket), lambda: holders):
+def _serve_kubelet(scenario: str, mig: str, socket: str) -> None:
+    allocations = BenchNode("", scenario, mig == "1").allocations()
+    with SimulatedKubelet(Path(socket), lambda: allocations):
         threading.Event().wait()
 
 

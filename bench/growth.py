@@ -1,4 +1,4 @@
-"""Growth of memory over many passes: the real flow with a fake clock, one pass right after another."""
+"""Growth of memory over many collections: the real pipeline with a fake clock, one collection right after another."""
 
 import gc
 import os
@@ -10,11 +10,11 @@ from itertools import count
 
 import msgspec
 
-from bench.fixture import ROOT, WHOLE, Scene
+from bench.fixture import ROOT, WHOLE, BenchNode
 from bench.process import memory
-from bench.stages import RULES, STYLE, Given, own_metrics
-from bench.table import Row, Section
-from exporter.collection_loop import Sampler
+from bench.stages import RULES, STYLE, FixedSource, exporter_metrics
+from bench.table import BenchSection, Figure
+from exporter.collection_loop import CollectionLoop
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.readings import Readings
@@ -22,56 +22,62 @@ from exporter.node.pipeline import NodePipeline, NodeSources
 
 BUDGET_MIB = 5.0
 WARM_UP = 500
-"""Passes until every cache and free list has its size."""
+"""Collections until every cache and free list has its size."""
 
 
 @dataclass(slots=True)
-class Changing:
-    """A kubelet whose pods come and go: one container in every pass is another one than before."""
+class ChangingKubelet:
+    """A kubelet whose pods come and go: in every read one container is another one than before."""
 
     uuids: tuple[str, ...]
-    passes: Callable[[], int] = field(default_factory=lambda: count().__next__)
+    next_read: Callable[[], int] = field(default_factory=lambda: count().__next__)
     name: str = "kubelet"
 
     def read(self) -> tuple[Allocation, ...]:
-        now = self.passes()
-        pods = (f"worker-{place}-{(now + place) // len(self.uuids)}" for place in range(len(self.uuids)))
-        held = zip(pods, self.uuids, strict=True)
-        return tuple(Allocation("team", pod, "main", "nvidia.com/gpu", uuid) for pod, uuid in held)
+        """Allocate every device to one pod."""
+        number = self.next_read()
+        pods = (f"worker-{i}-{(number + i) // len(self.uuids)}" for i in range(len(self.uuids)))
+        allocated = zip(pods, self.uuids, strict=True)
+        return tuple(Allocation("team", pod, "main", "nvidia.com/gpu", uuid) for pod, uuid in allocated)
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Do nothing."""
 
 
-def growth_section(scene: Scene, readings: Readings, passes: int) -> Section:
-    """Resident memory of a process that does nothing else, before and after so many passes."""
-    command = (sys.executable, "-m", "bench.growth", str(passes), str(scene.fields))
+def growth_section(node: BenchNode, readings: Readings, collections: int) -> BenchSection:
+    """Measure the resident memory of a process that does nothing else, before and after so many collections."""
+    command = (sys.executable, "-m", "bench.growth", str(collections), str(node.fields))
     given = msgspec.msgpack.encode(readings)
-    answer = subprocess.run(command, input=given, stdout=subprocess.PIPE, check=True, cwd=ROOT).stdout
-    before, after = map(float, answer.split())
-    row = Row(f"resident memory over {passes:,} passes", after - before, "MiB", BUDGET_MIB, f"from {before:.1f} MiB")
-    return Section("Growth", [row], ["The parent's flow in a process of its own; the pods change with every pass."])
+    output = subprocess.run(command, input=given, stdout=subprocess.PIPE, check=True, cwd=ROOT).stdout
+    before, after = map(float, output.split())
+    what = f"growth of resident memory over {collections:,} collections"
+    row = Figure(what, after - before, "MiB", BUDGET_MIB, f"from {before:.1f} MiB")
+    remark = "The pipeline of the parent process, in a process of its own; the pods change with every collection."
+    return BenchSection("Growth", [row], [remark])
 
 
-def grow(counters: Counters, encoded: bytes, passes: int) -> tuple[float, float]:
-    """MiB before and after, in this process; the readings of every pass are decoded anew."""
+def grow(counters: Counters, encoded: bytes, collections: int) -> tuple[float, float]:
+    """Collect in this process. Returns its resident memory before and after, in MiB.
+
+    The readings are decoded anew for every collection, as they are when they come from a reader process.
+    """
     decode = msgspec.msgpack.Decoder(Readings).decode
-    given = Given(decode(encoded))
-    uuids = tuple(device.uuid for device in given.answer.inventory)
+    source = FixedSource(decode(encoded))
+    uuids = tuple(device.uuid for device in source.readings.inventory)
     clock = count()
     pipeline = NodePipeline(
-        NodeSources(given, Changing(uuids)), counters, STYLE, RULES, clock=lambda: next(clock) * 10.0
+        NodeSources(source, ChangingKubelet(uuids)), counters, STYLE, RULES, clock=lambda: next(clock) * 10.0
     )
-    sampler = Sampler(pipeline.take, own_metrics(), 10.0, clock=lambda: 0.0)
+    loop = CollectionLoop(pipeline.collect, exporter_metrics(), 10.0, clock=lambda: 0.0)
 
     def run(times: int) -> float:
         for _ in range(times):
-            given.answer = decode(encoded)
-            sampler.sample()
+            source.readings = decode(encoded)
+            loop.collect()
         gc.collect()
         return memory(os.getpid()).resident
 
-    return run(min(WARM_UP, passes)), run(passes)
+    return run(min(WARM_UP, collections)), run(collections)
 
 
 if __name__ == "__main__":

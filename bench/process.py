@@ -1,9 +1,10 @@
-"""The node exporter as it runs: a real process with its reader child, asked over HTTP."""
+"""The node exporter as it runs: a real process with its reader process, scraped over HTTP."""
 
 import os
-import socket
+import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import IO
 
 from bench.fixture import ROOT
 
@@ -18,7 +20,7 @@ START_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningExporter:
     """A node exporter that listens."""
 
     pid: int
@@ -26,8 +28,8 @@ class Running:
     began: float
     """When it was started, on the monotonic clock."""
 
-    def page(self, *, gzip: bool = False) -> bytes:
-        """One scrape on a connection of its own; empty while nobody listens yet."""
+    def exposition(self, *, gzip: bool = False) -> bytes:
+        """Scrape once on a new connection. Empty when the exporter does not answer."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request("GET", "/metrics", headers={"Accept-Encoding": "gzip"} if gzip else {})
@@ -38,17 +40,17 @@ class Running:
             connection.close()
 
     def wait_for(self, *words: bytes) -> float:
-        """Seconds from the start of the process until a page holds all of these words."""
+        """Seconds from the start of the process until an exposition has all of these words. Raises TimeoutError."""
         end = self.began + START_SECONDS
         while time.monotonic() < end:
-            page = self.page()
-            if all(word in page for word in words):
+            exposition = self.exposition()
+            if all(word in exposition for word in words):
                 return time.monotonic() - self.began
             time.sleep(0.01)
-        raise TimeoutError(f"no page with {words!r} came within {START_SECONDS:.0f} s")
+        raise TimeoutError(f"no exposition with {words!r} within {START_SECONDS:.0f} s")
 
     def reader(self) -> int:
-        """Process id of the reader child."""
+        """The process id of the reader process."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
         threads = Path(f"/proc/{self.pid}/task").iterdir()
         found = [pid for task in threads for pid in (task / children.name).read_text().split()]
@@ -56,50 +58,55 @@ class Running:
 
 
 @contextmanager
-def running(arguments: tuple[str, ...], environment: Mapping[str, str], bytecode: Path) -> Iterator[Running]:
-    """A node exporter with these flags, as an image has it: with its bytecode compiled (into that folder)."""
-    port = free_port()
+def running(arguments: tuple[str, ...], environment: Mapping[str, str], bytecode: Path) -> Iterator[RunningExporter]:
+    """Run a node exporter with these flags, with its bytecode compiled (into that folder) as it is in an image.
+
+    It listens on a port that the kernel chooses, and logs which one it is.
+    """
     compiled = {"PYTHONPYCACHEPREFIX": str(bytecode), "PYTHONDONTWRITEBYTECODE": "", "NODE_NAME": "node-1"}
-    command = (sys.executable, "-m", "exporter", "node", "--address", f"127.0.0.1:{port}", *arguments)
+    command = (sys.executable, "-m", "exporter", "node", "--address", "127.0.0.1:0", *arguments)
     began = time.monotonic()
-    process = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, **environment, **compiled}, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield Running(process.pid, port, began)
-    finally:
-        process.terminate()
-        process.wait()
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment, **compiled}, stderr=log)
+        try:
+            yield RunningExporter(process.pid, _serving_port(process, log), began)
+        finally:
+            process.terminate()
+            process.wait()
 
 
-def free_port() -> int:
-    """A port that nobody has just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _serving_port(process: subprocess.Popen[bytes], log: IO[bytes]) -> int:
+    """Wait for the log message that names the port. Raises TimeoutError."""
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        text = os.pread(log.fileno(), 1 << 20, 0)
+        if found := re.search(rb"serving on port (\d+)", text):
+            return int(found[1])
+        time.sleep(0.005)
+    raise TimeoutError(f"the exporter does not serve: {os.pread(log.fileno(), 1 << 20, 0).decode()}")
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """Of one process, in MiB. A file's pages are in memory once, however many processes have them mapped."""
+class ProcessMemory:
+    """Memory of one process, in MiB. A file's pages are in memory once, however many processes have them mapped."""
 
     resident: float
     share: float
-    """Where a page that n processes have counts as one n-th in each."""
+    """The proportional share: a page that n processes have counts as one n-th in each."""
     anonymous: float
-    """Of this process alone."""
+    """Memory that belongs to this process alone."""
     files: Mapping[str, float]
-    """By path, what is resident of it and unchanged."""
+    """Unchanged resident memory of each mapped file, by path."""
 
-    def once(self, other: "Memory") -> float:
-        """Of two processes together, a page that both have counted once."""
+    def once(self, other: "ProcessMemory") -> float:
+        """Memory of two processes together; a page that both have counts once."""
         paths = self.files.keys() | other.files.keys()
         files = sum(max(self.files.get(path, 0.0), other.files.get(path, 0.0)) for path in paths)
         return self.anonymous + other.anonymous + files
 
 
-def memory(pid: int) -> Memory:
-    """What the kernel counts now (smaps of proc(5))."""
+def memory(pid: int) -> ProcessMemory:
+    """Read what the kernel counts now (smaps of proc(5))."""
     files: Counter[str] = Counter()
     totals: Counter[str] = Counter()
     path = ""
@@ -112,4 +119,4 @@ def memory(pid: int) -> Memory:
             totals[words[0]] += kilobytes
             files[path] += {"Rss:": kilobytes, "Pss:": 0, "Anonymous:": -kilobytes}[words[0]]
     mapped = {path: kilobytes / 1024 for path, kilobytes in files.items()}
-    return Memory(totals["Rss:"] / 1024, totals["Pss:"] / 1024, totals["Anonymous:"] / 1024, mapped)
+    return ProcessMemory(totals["Rss:"] / 1024, totals["Pss:"] / 1024, totals["Anonymous:"] / 1024, mapped)

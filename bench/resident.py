@@ -1,85 +1,85 @@
-"""Memory of the running exporter, the size of its page, and how soon it has one."""
+"""Memory of the running exporter, the size of its exposition, and how soon it serves a full one."""
 
 import re
 import time
 from pathlib import Path
 
-from bench.fixture import Place, Scene
-from bench.process import Running, memory, running
-from bench.table import Row, Section
+from bench.fixture import BenchNode, RunningFakes
+from bench.process import RunningExporter, memory, running
+from bench.table import BenchSection, Figure
 
-BUDGET_MIB, BUDGET_START, BUDGET_GPU, BUDGET_INSTANCE = 64.0, 2.0, 60.0, 20.0
+BUDGET_MIB, BUDGET_START, BUDGET_GPU, BUDGET_MIG_DEVICE = 64.0, 2.0, 60.0, 24.0
 SETTLE_SECONDS = 4.0
-"""The first passes are a second apart."""
+"""The first collections are a second apart."""
 
 
-def flags(place: Place, counters: Path | None, interval: int = 1000) -> tuple[str, ...]:
-    """As a DaemonSet would give them."""
+def flags(fakes: RunningFakes, counters: Path | None, interval: int = 1000) -> tuple[str, ...]:
+    """The flags of an exporter as a DaemonSet has them; `interval` is in milliseconds."""
     file = ("--collectors", str(counters)) if counters else ()
-    attribution = ("--kubernetes", "--pod-resources-kubelet-socket", str(place.socket))
+    attribution = ("--kubernetes", "--pod-resources-kubelet-socket", str(fakes.socket))
     return (
         "--source", "dcgm", "--remote-hostengine-info", "localhost:5555", "--collect-interval", str(interval),
         *attribution, *file,
     )  # fmt: skip
 
 
-def memory_section(scene: Scene, place: Place, settle: float = SETTLE_SECONDS) -> Section:
-    """Parent and reader, before libdcgm is loaded and with the stand-in."""
+def memory_section(node: BenchNode, fakes: RunningFakes, settle: float = SETTLE_SECONDS) -> BenchSection:
+    """Measure parent and reader process, before libdcgm is loaded and with the fake library."""
     bare = {"LD_LIBRARY_PATH": ""}
-    with running(flags(place, None), bare, place.bytecode):
-        time.sleep(settle)  # its bytecode is compiled now, as an image's is
-    with running(flags(place, None), bare, place.bytecode) as process:
+    with running(flags(fakes, None), bare, fakes.bytecode):
+        time.sleep(settle)  # its bytecode is compiled now, as it is in an image
+    with running(flags(fakes, None), bare, fakes.bytecode) as process:
         process.wait_for(b'gpugauge_source_up{hostname="node-1",source="dcgm"} 0.0')
         time.sleep(settle)
         before = _rows("before libdcgm", process, BUDGET_MIB)
-    with running(flags(place, place.counters_file), place.environment(), place.bytecode) as process:
+    with running(flags(fakes, fakes.counters_file), fakes.environment(), fakes.bytecode) as process:
         process.wait_for(b"\nDCGM_FI_")
         time.sleep(settle)
-        after = _rows("stand-in loaded, pages served", process, None)
+        after = _rows("with fake libdcgm", process, None)
     remarks = (
-        "Both map the interpreter and its libraries: the sum counts those pages twice, the machine holds them once.",
-        "The stand-in is far smaller than libdcgm: 160 MiB with the embedded engine needs a GPU node.",
+        "Both map the interpreter and its libraries: the sum counts those pages twice, though they are in memory once.",
+        "The fake library is far smaller than libdcgm: the budget of 160 MiB with an embedded engine needs a GPU node.",
     )
-    return Section(f"Memory: {scene.name}, attribution on", [*before, *after], remarks)
+    return BenchSection(f"Memory: {node.name}, attribution on", [*before, *after], remarks)
 
 
-def _rows(when: str, process: Running, budget: float | None) -> list[Row]:
+def _rows(when: str, process: RunningExporter, budget: float | None) -> list[Figure]:
     parent, reader = memory(process.pid), memory(process.reader())
     both = parent.resident + reader.resident
     return [
-        Row(f"{when}: resident, parent", parent.resident, "MiB", note=f"its own {parent.anonymous:.1f}"),
-        Row(f"{when}: resident, reader", reader.resident, "MiB", note=f"its own {reader.anonymous:.1f}"),
-        Row(f"{when}: resident, both, shared pages once", parent.once(reader), "MiB", budget, f"sum {both:.1f}"),
-        Row(f"{when}: proportional share, both", parent.share + reader.share, "MiB"),
+        Figure(f"{when}: resident, parent", parent.resident, "MiB", note=f"private {parent.anonymous:.1f}"),
+        Figure(f"{when}: resident, reader", reader.resident, "MiB", note=f"private {reader.anonymous:.1f}"),
+        Figure(f"{when}: resident, both, shared pages once", parent.once(reader), "MiB", budget, f"sum {both:.1f}"),
+        Figure(f"{when}: proportional share, both", parent.share + reader.share, "MiB"),
     ]
 
 
-def page_section(scene: Scene, place: Place, starts: int) -> Section:
-    """Start to the first full page, and the number of series with the default fields."""
-    started, lines = _started(place, starts)
+def exposition_section(node: BenchNode, fakes: RunningFakes, starts: int) -> BenchSection:
+    """Measure the time from start to the first full exposition, and count series with the default counters file."""
+    started, lines = _started(fakes, starts)
     counts = _series(lines)
-    device, budget = ("MIG instance", BUDGET_INSTANCE) if scene.divided else ("GPU", BUDGET_GPU)
+    device, budget = ("MIG device", BUDGET_MIG_DEVICE) if node.mig else ("GPU", BUDGET_GPU)
     rows = [
-        Row("start of the process to the first full page", started, "s", BUDGET_START),
-        Row("series on the page", len(_samples(lines)), ""),
-        Row(
+        Figure("start of the process to the first full exposition", started, "s", BUDGET_START),
+        Figure("series of the exposition", len(_samples(lines)), ""),
+        Figure(
             f"series of one {device}",
-            max(n for key, n in counts.items() if ("GPU_I_ID" in key) == scene.divided),
+            max(n for key, n in counts.items() if ("GPU_I_ID" in key) == node.mig),
             "",
             budget,
         ),
     ]
-    return Section(f"Start and series: {scene.name.partition(' x ')[0]}, default fields", rows)
+    return BenchSection(f"Start and series: {node.name.partition(' x ')[0]}, default counters file", rows)
 
 
-def _started(place: Place, starts: int) -> tuple[float, list[str]]:
-    """Of the quickest of so many starts, and a full page."""
+def _started(fakes: RunningFakes, starts: int) -> tuple[float, list[str]]:
+    """Returns the seconds of the quickest of so many starts, and the lines of a full exposition."""
     seconds = []
     for _ in range(starts):
-        with running(flags(place, None), place.environment(), place.bytecode) as process:
-            seconds.append(process.wait_for(b"\nDCGM_FI_", b"gpugauge_device_holders{"))
-            page = process.page().decode()
-    return min(seconds), page.splitlines()
+        with running(flags(fakes, None), fakes.environment(), fakes.bytecode) as process:
+            seconds.append(process.wait_for(b"\nDCGM_FI_", b"gpugauge_device_allocated_pods{"))
+            exposition = process.exposition().decode()
+    return min(seconds), exposition.splitlines()
 
 
 def _samples(lines: list[str]) -> list[str]:
@@ -87,7 +87,7 @@ def _samples(lines: list[str]) -> list[str]:
 
 
 def _series(lines: list[str]) -> dict[str, int]:
-    """How many series each GPU and each instance has."""
+    """Count the series of each GPU and each MIG device."""
     found: dict[str, int] = {}
     for line in _samples(lines):
         device = "".join(re.findall(r'(?<![A-Za-z_])(?:UUID|GPU_I_ID)="[^"]*"', line))

@@ -1,61 +1,75 @@
-"""How long a scrape takes over HTTP, and what it costs the server, whoever asks and how many."""
+"""How long a scrape takes over HTTP and what it costs the server, by kind of connection and number of scrapers."""
 
 import random
 import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import quantiles
 
 from bench.cpu import process_ms
-from bench.fixture import Place, Scene
-from bench.process import Running, running
+from bench.fixture import BenchNode, RunningFakes
+from bench.process import RunningExporter, running
 from bench.resident import flags
-from bench.table import Row, Section
+from bench.table import BenchSection, Figure
 
 PAUSE = 0.01
-"""Seconds between two scrapes, on average, of all scrapers together: as many a second from one as from ten."""
-CROWD = 10
+"""Average seconds between two scrapes of all scrapers together: one scrapes as often as ten do."""
+SCRAPERS = 10
 ROUNDS = 6
 
 
-def scrape_section(scene: Scene, place: Place, budget: float, scrapes: int) -> Section:
-    """Percentiles of latency for fresh and kept connections, plain and compressed, one scraper and ten."""
-    with running(flags(place, place.counters_file, 10_000), place.environment(), place.bytecode) as process:
-        process.wait_for(b"\nDCGM_FI_", b"gpugauge_device_holders{")
-        time.sleep(2)  # the first passes come in quick succession
+@dataclass(frozen=True, slots=True)
+class ScrapeKind:
+    """How it is scraped: whether the connection is kept and the exposition compressed, and by how many at once."""
+
+    kept: bool
+    compressed: bool
+    scrapers: int
+
+    def __str__(self) -> str:
+        connection, form = "kept" if self.kept else "new", "gzip" if self.compressed else "plain"
+        return f"{connection}, {form}, {self.scrapers} scraper{'s'[: self.scrapers > 1]}"
+
+
+def scrape_section(node: BenchNode, fakes: RunningFakes, budget: float, scrapes: int) -> BenchSection:
+    """Measure latency for new and kept connections, plain and compressed, one scraper and ten.
+
+    `budget` is in milliseconds.
+    """
+    with running(flags(fakes, fakes.counters_file, 10_000), fakes.environment(), fakes.bytecode) as process:
+        process.wait_for(b"\nDCGM_FI_", b"gpugauge_device_allocated_pods{")
+        time.sleep(2)  # the first collections are a second apart
         rows = [
-            row
+            _row(process, ScrapeKind(kept, compressed, scrapers), budget, scrapes)
             for kept in (False, True)
             for compressed in (False, True)
-            for crowd in (1, CROWD)
-            for row in _rows(process, kept, compressed, crowd, (budget, scrapes))
+            for scrapers in (1, SCRAPERS)
         ]
-        size = len(process.page())
+        size = len(process.exposition())
     remarks = (
-        f"Page {size:,} bytes. p99 of the least disturbed of {ROUNDS} rounds: the others measure what else runs here.",
-        "The CPU of a scrape is the server's, all of its threads.",
-        "Prometheus keeps its connection and takes gzip: those rows are judged, the others only told.",
+        f"Exposition of {size:,} bytes. p99 of the round that was disturbed least, of {ROUNDS}.",
+        "The CPU of a scrape is that of all threads of the server.",
+        "Prometheus keeps its connection and accepts gzip: only those rows have a budget.",
     )
-    return Section(f"Scrapes: {scene.name}", rows, remarks)
+    return BenchSection(f"Scrapes: {node.name}", rows, remarks)
 
 
-def _rows(process: Running, kept: bool, compressed: bool, crowd: int, limits: tuple[float, int]) -> list[Row]:  # noqa: FBT001
-    budget, scrapes = limits
-    ask = scraper(process.port, PAUSE * crowd, kept=kept, compressed=compressed)
+def _row(process: RunningExporter, kind: ScrapeKind, budget: float, scrapes: int) -> Figure:
+    ask = scraper(process.port, PAUSE * kind.scrapers, kept=kind.kept, compressed=kind.compressed)
     before = process_ms(process.pid)
-    taken = [_round(ask, crowd, max(scrapes // crowd, 2)) for _ in range(ROUNDS)]
+    taken = [_round(ask, kind.scrapers, max(scrapes // kind.scrapers, 2)) for _ in range(ROUNDS)]
     each = (process_ms(process.pid) - before) / sum(map(len, taken))
     cuts = min((quantiles(some, n=100) for some in taken), key=lambda each: each[98])
-    what = f"{'kept' if kept else 'fresh'}, {'gzip' if compressed else 'plain'}, {crowd} scraper{'s'[: crowd > 1]}"
-    judged = budget if kept and compressed else None
-    return [Row(f"{what}: p99", cuts[98], "ms", judged, f"p50 {cuts[49]:.2f} ms, CPU {each:.3f} ms")]
+    allowed = budget if kind.kept and kind.compressed else None
+    return Figure(f"{kind}: p99", cuts[98], "ms", allowed, f"p50 {cuts[49]:.2f} ms, CPU {each:.3f} ms")
 
 
-def _round(ask: Callable[[threading.Barrier, int, list[float]], None], crowd: int, times: int) -> list[float]:
+def _round(ask: Callable[[threading.Barrier, int, list[float]], None], scrapers: int, times: int) -> list[float]:
     taken: list[float] = []
-    barrier = threading.Barrier(crowd)
-    threads = [threading.Thread(target=ask, args=(barrier, times, taken)) for _ in range(crowd)]
+    barrier = threading.Barrier(scrapers)
+    threads = [threading.Thread(target=ask, args=(barrier, times, taken)) for _ in range(scrapers)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -66,7 +80,7 @@ def _round(ask: Callable[[threading.Barrier, int, list[float]], None], crowd: in
 def scraper(
     port: int, pause: float, *, kept: bool, compressed: bool
 ) -> Callable[[threading.Barrier, int, list[float]], None]:
-    """One client: its milliseconds for each scrape go into the list."""
+    """Make a client that appends the milliseconds of each of its scrapes to a list."""
     accept = b"Accept-Encoding: gzip\r\n" if compressed else b""
     request = b"GET /metrics HTTP/1.1\r\nHost: node-1\r\n%b\r\n" % accept
 
@@ -74,7 +88,7 @@ def scraper(
         connection = _connect(port)
         barrier.wait()
         for _ in range(times):
-            time.sleep(pause * random.uniform(0.1, 1.9))  # noqa: S311 - scrapers keep no step
+            time.sleep(pause * random.uniform(0.1, 1.9))  # noqa: S311 - scrapers are not synchronized
             began = time.perf_counter()
             if not kept:
                 connection.close()
@@ -94,7 +108,7 @@ def _connect(port: int) -> socket.socket:
 
 
 def _read(connection: socket.socket) -> None:
-    """One answer, whole."""
+    """Read one whole response."""
     data = bytearray()
     while b"\r\n\r\n" not in data:
         data += _some(connection)

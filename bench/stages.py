@@ -1,4 +1,4 @@
-"""CPU of one pass, stage by stage: the reader child's part and the parent's, over real parts."""
+"""CPU of one collection, stage by stage: the stages of the reader process and of the parent process."""
 
 import gzip
 import time
@@ -8,58 +8,68 @@ from dataclasses import dataclass, field
 import grpc
 import msgspec
 from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from bench.cpu import Cost, cost, cost_of, process_ms
-from bench.fixture import SECONDS_TO_START, Place, Scene
-from bench.table import Row, Section
-from exporter.client_page import client_page
-from exporter.collection_loop import Sampler
-from exporter.exposition.exporter_metrics import ConfigState, SelfMetrics
-from exporter.exposition.render import GZIP_LEVEL, written
+from bench.fixture import START_SECONDS, BenchNode, RunningFakes
+from bench.table import BenchSection, Figure
+from exporter.collection_loop import CollectionLoop
+from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
+from exporter.exposition.render import GZIP_LEVEL, render_bodies
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesRequest
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
-from exporter.node.attribution.metrics import AllocationView
-from exporter.node.dcgm.library import Library
+from exporter.node.attribution.metrics import AttributionCache
+from exporter.node.dcgm.library import DcgmLibrary
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.counters_file import Counters
+from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.labels import LabelStyle
-from exporter.node.devices.readings import ReaderConfig, Readings
+from exporter.node.devices.readings import Readings
 from exporter.node.pipeline import NodePipeline, NodeSources
-from exporter.node.reader.protocol import Answer
+from exporter.node.reader.protocol import ReaderReply
 from exporter.node.reader.supervisor import Reader
 
-LIBRARY = "reader: library call (stand-in, C)"
-LIST = "parent: kubelet List (gRPC's C core, all its threads)"
-COMPRESS = "parent: compress (gzip, both formats, C)"
-NOT_PYTHON = (LIBRARY, LIST, COMPRESS)
+LIBRARY = "reader: library call (fake library, C) *"
+LIST = "parent: kubelet List (gRPC's C core, all its threads) *"
+COMPRESS = "parent: compress (gzip, both formats, C) *"
+EXPORTER_METRICS = "parent: exporter metrics (prometheus_client) *"
+EXEMPT = (LIBRARY, LIST, COMPRESS, EXPORTER_METRICS)
+"""Stages that do not count towards the budget of our own Python code: C code, and the exporter metrics.
+
+`prometheus_client` writes the exporter metrics with its own generate functions (ADR 0005); their cost does not grow
+with the number of devices.
+"""
 SWEEPS = 4
 STYLE = LabelStyle("node-1")
 RULES = AttributionRules()
 
 
 @dataclass(slots=True)
-class Given:
-    """A source that gives what it was told."""
+class FixedSource:
+    """A source whose readings are set."""
 
-    answer: Readings
+    readings: Readings
     name: str = "dcgm"
 
     def read(self) -> Readings:
-        return self.answer
+        """Return the readings that are set."""
+        return self.readings
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Do nothing."""
 
 
-class TimedLibrary(Library):
-    """libdcgm with a clock around each call; `spent` is in nanoseconds."""
+class TimedLibrary(DcgmLibrary):
+    """libdcgm with a clock around each call; `spent` is the time of all calls in nanoseconds."""
 
     spent = 0
 
     def status(self, function: str, *arguments: object) -> int:
-        began = time.perf_counter_ns()  # unlike the clock of CPU time it costs next to nothing
+        """Call a function and add its time."""
+        began = time.perf_counter_ns()  # reading the clock of CPU time costs far more
         try:
             return super().status(function, *arguments)
         finally:
@@ -68,7 +78,7 @@ class TimedLibrary(Library):
 
 @dataclass(slots=True)
 class ReaderStages:
-    """The reader's work in this process, where its parts can be told apart."""
+    """The work of a reader process, done in this process, where its stages can be measured one by one."""
 
     library: Cost
     decode: Cost
@@ -78,77 +88,77 @@ class ReaderStages:
 
 
 def reader_stages(config: ReaderConfig, rounds: int) -> ReaderStages:
-    """What a reader child does for one answer."""
+    """Measure what a reader process does for one reply."""
     libraries: list[TimedLibrary] = []
 
-    def load(path: str | None) -> Library:
+    def load(path: str | None) -> DcgmLibrary:
         libraries.append(TimedLibrary(path or ""))
         return libraries[0]
 
     source = DcgmSource(config, load=load)
     source.read()
-    inside, both = [], []
+    calls, reads = [], []
     for _ in range(rounds):
         libraries[0].spent, began = 0, time.thread_time_ns()
         source.read()
-        both.append((time.thread_time_ns() - began) / 1e6)
-        inside.append(libraries[0].spent / 1e6)
-    answer = Answer(1, source.read())
+        reads.append((time.thread_time_ns() - began) / 1e6)
+        calls.append(libraries[0].spent / 1e6)
+    reply = ReaderReply(1, source.read())
     source.close()
-    assert answer.readings is not None
-    library = cost(inside)
+    assert reply.readings is not None
+    library = cost(calls)
     encode = msgspec.msgpack.Encoder().encode
     return ReaderStages(
-        library, minus(cost(both), library), cost_of(lambda: encode(answer), rounds), answer.readings, encode(answer)
+        library, minus(cost(reads), library), cost_of(lambda: encode(reply), rounds), reply.readings, encode(reply)
     )
 
 
 @dataclass(slots=True)
-class Parent:
-    """The parent's parts over one answer of the reader, each for itself."""
+class ParentStages:
+    """The stages of the parent process for one reply of the reader process, each measured alone."""
 
     counters: Counters
-    place: Place
-    read: ReaderStages
+    fakes: RunningFakes
+    reader: ReaderStages
     rounds: int
 
     def costs(self) -> dict[str, Cost]:
-        """What each costs."""
-        decode = msgspec.msgpack.Decoder(Answer).decode
-        decoding = self._cost(lambda: decode(self.read.body))
-        return {"parent: decode message": decoding, **self._flow(decode, decoding), **self._page()}
+        """Measure each stage."""
+        decode = msgspec.msgpack.Decoder(ReaderReply).decode
+        decoding = self._cost(lambda: decode(self.reader.body))
+        return {"parent: decode message": decoding, **self._attribution(decode, decoding), **self._rendering()}
 
     def _cost(self, run: Callable[[], object]) -> Cost:
         return cost_of(run, self.rounds)
 
-    def _flow(self, decode: Callable[[bytes], Answer], decoding: Cost) -> dict[str, Cost]:
-        """With an answer decoded anew, as each pass gets it: equal to the last, not the same objects."""
-        kubelet = Kubelet(self.place.socket)
+    def _attribution(self, decode: Callable[[bytes], ReaderReply], decoding: Cost) -> dict[str, Cost]:
+        """Measure with a reply decoded anew each time, as in each collection: equal, but not the same objects."""
+        kubelet = Kubelet(self.fakes.socket)
         allocations = kubelet.read()
         reading, listing = self._listing(kubelet)
         kubelet.close()
-        view = AllocationView(STYLE.hostname, RULES)
-        given = Given(self.read.readings)
-        pipeline = NodePipeline(NodeSources(given, None), self.counters, STYLE, RULES)
+        cache = AttributionCache(STYLE.hostname, RULES)
+        source = FixedSource(self.reader.readings)
+        pipeline = NodePipeline(NodeSources(source, None), self.counters, STYLE, RULES)
 
         def fresh() -> Readings:
-            readings = decode(self.read.body).readings
+            readings = decode(self.reader.body).readings
             assert readings is not None
-            given.answer = readings
+            source.readings = readings
             return readings
 
-        attribution = self._cost(lambda: view.of(fresh().inventory, allocations))
-        families = self._cost(lambda: (fresh(), pipeline.take()))
+        attribution = self._cost(lambda: cache.get(fresh().inventory, allocations))
+        families = self._cost(lambda: (fresh(), pipeline.collect()))
         return {
             LIST: listing,
-            "parent: parse the kubelet's answer": minus(reading, listing),
+            "parent: parse the kubelet's response": minus(reading, listing),
             "parent: attribute": minus(attribution, decoding),
             "parent: families": minus(families, decoding),
         }
 
     def _listing(self, kubelet: Kubelet) -> tuple[Cost, Cost]:
-        """A read of the kubelet, and of that the bare call, with the threads that gRPC has for itself."""
-        channel = grpc.insecure_channel(f"unix:{self.place.socket}")
+        """Measure a read of the kubelet and the bare gRPC call in it, both with the threads of gRPC."""
+        channel = grpc.insecure_channel(f"unix:{self.fakes.socket}")
         call = PodResourcesListerStub(channel).List  # type: ignore[no-untyped-call] # generated
         request = ListPodResourcesRequest()
         reading = cost_of(kubelet.read, self.rounds, time.process_time_ns)
@@ -156,105 +166,112 @@ class Parent:
         channel.close()
         return reading, bare
 
-    def _page(self) -> dict[str, Cost]:
-        pipeline = NodePipeline(NodeSources(Given(self.read.readings), None), self.counters, STYLE, RULES)
-        own, nothing = own_metrics(), CollectorRegistry()
-        snapshot = pipeline.take()
-        own.observe(snapshot)
-        registry = own.registry()
-        bodies = written(snapshot.families, registry)[:2]
+    def _rendering(self) -> dict[str, Cost]:
+        pipeline = NodePipeline(NodeSources(FixedSource(self.reader.readings), None), self.counters, STYLE, RULES)
+        metrics, empty = exporter_metrics(), CollectorRegistry()
+        snapshot = pipeline.collect()
+        metrics.observe(snapshot)
+        registry = metrics.registry()
+        bodies = render_bodies(snapshot.families, registry)[:2]
         compress = self._cost(lambda: [gzip.compress(body, GZIP_LEVEL, mtime=0) for body in bodies])
         return {
-            "parent: render text": self._cost(lambda: written(snapshot.families, nothing)),
-            "parent: own metrics": self._cost(lambda: client_page(registry)),
+            "parent: render families (both formats)": self._cost(lambda: render_bodies(snapshot.families, empty)),
+            EXPORTER_METRICS: self._cost(lambda: (generate_latest(registry), _openmetrics_of(registry))),
             COMPRESS: compress,
         }
 
 
+def _openmetrics_of(registry: CollectorRegistry) -> bytes:
+    return bytes(generate_openmetrics(registry))  # type: ignore[no-untyped-call] # the library is half typed
+
+
 def minus(one: Cost, other: Cost) -> Cost:
-    """A cost without a part of it that was measured alone."""
-    return Cost(max(one.least - other.least, 0.0), max(one.middle - other.middle, 0.0))
+    """Subtract a part that was measured alone."""
+    return Cost(max(one.least - other.least, 0.0), max(one.median - other.median, 0.0))
 
 
-def own_metrics() -> SelfMetrics:
-    """As the node exporter makes them."""
+def exporter_metrics() -> ExporterMetrics:
+    """Make the exporter metrics of a node exporter."""
     state = ConfigState("0" * 64, successful=True, at=time.time())
-    return SelfMetrics({"hostname": STYLE.hostname}, config=lambda: state)
+    return ExporterMetrics({"hostname": STYLE.hostname}, config=lambda: state)
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """The flow over a real reader child and a real gRPC kubelet; CPU of a read on both sides, and of a pass."""
+class WholeCollection:
+    """CPU of collections with a real reader process and a real gRPC kubelet."""
 
-    child: Cost
-    ask: Cost
+    reader: Cost
+    """Of one read, in the reader process."""
+    parent: Cost
+    """Of one read, in the parent process."""
     total: Cost
+    """Of one collection, in both processes."""
 
 
-def whole(counters: Counters, place: Place, rounds: int) -> Whole:
-    """Whole passes as the sampler takes them, without its pauses."""
-    reader = Reader(place.reader_config(counters))
-    pipeline = NodePipeline(NodeSources(reader, Kubelet(place.socket)), counters, STYLE, RULES)
-    sampler = Sampler(pipeline.take, own_metrics(), 10.0)
-    end = time.monotonic() + SECONDS_TO_START
-    while b"\nDCGM_FI_" not in sampler.page.text:
-        assert time.monotonic() < end, "the reader child does not answer"
+def whole(counters: Counters, fakes: RunningFakes, rounds: int) -> WholeCollection:
+    """Measure whole collections, without the pauses between them."""
+    reader = Reader(fakes.reader_config(counters))
+    pipeline = NodePipeline(NodeSources(reader, Kubelet(fakes.socket)), counters, STYLE, RULES)
+    loop = CollectionLoop(pipeline.collect, exporter_metrics(), 10.0)
+    end = time.monotonic() + START_SECONDS
+    while b"\nDCGM_FI_" not in loop.exposition.text:
+        assert time.monotonic() < end, "the reader process does not answer"
         time.sleep(0.05)
-        sampler.sample()
+        loop.collect()
     try:
-        child, ask = _both(reader, reader.read, rounds)
-        of_child, of_parent = _both(reader, sampler.sample, rounds)
-        return Whole(cost(child), cost(ask), cost([a + b for a, b in zip(of_child, of_parent, strict=True)]))
+        read_there, read_here = _both(reader, reader.read, rounds)
+        collect_there, collect_here = _both(reader, loop.collect, rounds)
+        totals = [there + here for there, here in zip(collect_there, collect_here, strict=True)]
+        return WholeCollection(cost(read_there), cost(read_here), cost(totals))
     finally:
         pipeline.close()
 
 
 def _both(reader: Reader, run: Callable[[], object], rounds: int) -> tuple[list[float], list[float]]:
-    """CPU in milliseconds of each of so many rounds: of the child, and of this process."""
-    child, parent = [], []
+    """Measure so many rounds. Returns milliseconds of CPU of the reader process and of this process, per round."""
+    there, here = [], []
     for _ in range(rounds):
         assert reader.pid is not None
         before, began = process_ms(reader.pid), time.process_time_ns()
         run()
-        parent.append((time.process_time_ns() - began) / 1e6)
-        child.append(process_ms(reader.pid) - before)
-    return child, parent
+        here.append((time.process_time_ns() - began) / 1e6)
+        there.append(process_ms(reader.pid) - before)
+    return there, here
 
 
-def stage_section(scene: Scene, place: Place, budget: float, rounds: int) -> tuple[Section, Readings]:
-    """Every stage of a pass, their sum against the budget, and a whole pass; with the readings of the scene."""
-    counters = scene.counters()
-    swept = [reader_stages(place.reader_config(counters), rounds // SWEEPS) for _ in range(SWEEPS)]
-    read = min(swept, key=lambda stages: stages.decode.least)
-    passes = whole(counters, place, rounds)
-    inside = Cost(
-        *(sum(parts) for parts in zip(*(_pair(c) for c in (read.library, read.decode, read.encode)), strict=True))
-    )
-    parent = least([Parent(counters, place, read, rounds // SWEEPS).costs() for _ in range(SWEEPS)])
+def stage_section(node: BenchNode, fakes: RunningFakes, budget: float, rounds: int) -> tuple[BenchSection, Readings]:
+    """Measure every stage, their sum against the budget (milliseconds), and whole collections.
+
+    Returns the readings of the node, too.
+    """
+    counters = node.counters()
+    swept = [reader_stages(fakes.reader_config(counters), rounds // SWEEPS) for _ in range(SWEEPS)]
+    reader = min(swept, key=lambda stages: stages.decode.least)
+    collections = whole(counters, fakes, rounds)
+    measured = (reader.library, reader.decode, reader.encode)
+    inside = Cost(sum(each.least for each in measured), sum(each.median for each in measured))
+    parent = least([ParentStages(counters, fakes, reader, rounds // SWEEPS).costs() for _ in range(SWEEPS)])
     stages = {
-        LIBRARY: read.library,
-        "reader: decode records": read.decode,
-        "reader: encode message": read.encode,
-        "reader: its loop and pipe": minus(passes.child, inside),
-        "parent: ask and listen": minus(passes.ask, parent["parent: decode message"]),
+        LIBRARY: reader.library,
+        "reader: decode records": reader.decode,
+        "reader: encode message": reader.encode,
+        "reader: its loop and pipe": minus(collections.reader, inside),
+        "parent: request and receive": minus(collections.parent, parent["parent: decode message"]),
         **parent,
     }
-    python = sum(c.least for name, c in stages.items() if name not in NOT_PYTHON)
-    rows = [Row(name, c.least, "ms", note=c.note) for name, c in stages.items()]
-    rows.append(Row("Python part of one pass: all but what is marked C", python, "ms", budget))
-    rows.append(Row("Python part and the kubelet List", python + stages[LIST].least, "ms"))
-    rows.append(Row("whole pass, both processes, stages in turn", passes.total.least, "ms", note=passes.total.note))
-    cells = sum(len(column) for block in read.readings.blocks for column in block.columns)
+    python = sum(c.least for name, c in stages.items() if name not in EXEMPT)
+    rows = [Figure(name, c.least, "ms", note=c.note) for name, c in stages.items()]
+    rows.append(Figure("our Python code in one collection: all stages without *", python, "ms", budget))
+    rows.append(Figure("our Python code and the kubelet List", python + stages[LIST].least, "ms"))
+    rows.append(Figure("whole collection, both processes", collections.total.least, "ms", note=collections.total.note))
+    samples = sum(len(column) for batch in reader.readings.batches for column in batch.columns)
     remarks = (
-        f"{cells} cells. Least of {rounds} rounds, in CPU time; the median beside it tells how disturbed they were.",
+        f"{samples} samples. Least CPU time of {rounds} rounds; the median beside it shows how disturbed they were.",
+        "* exempt: C code, and exporter metrics, whose cost does not depend on the number of devices (ADR 0005).",
     )
-    return Section(f"One pass: {scene.name}", rows, remarks), read.readings
+    return BenchSection(f"One collection: {node.name}", rows, remarks), reader.readings
 
 
 def least(sweeps: list[dict[str, Cost]]) -> dict[str, Cost]:
-    """The least of each stage: what disturbs the machine lasts for seconds, and so for a whole stage of one sweep."""
+    """Take the least cost of each stage: a disturbance lasts for seconds, so for a whole stage of one sweep."""
     return {name: min((sweep[name] for sweep in sweeps), key=lambda each: each.least) for name in sweeps[0]}
-
-
-def _pair(one: Cost) -> tuple[float, float]:
-    return one.least, one.middle

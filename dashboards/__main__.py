@@ -1,7 +1,4 @@
-"""Writes the dashboards as JSON, one file for each.
-
-python -m dashboards [--output DIR]
-"""
+"""`python -m dashboards [--output DIR]`: write the dashboards as JSON, one file for each."""
 
 import argparse
 import json
@@ -9,20 +6,21 @@ from pathlib import Path
 
 from dashboards import DASHBOARDS
 from dashboards.panels import render
-from dashboards.style import Board
+from dashboards.style import Dashboard
 
 OUTPUT = Path(__file__).parent.parent / "deploy" / "generated" / "dashboards"
 
 
-def files(boards: tuple[Board, ...]) -> dict[str, str]:
-    """Contents by file name, the same on every machine."""
-    return {f"{board.uid}.json": json.dumps(render(board), indent=2, sort_keys=True) + "\n" for board in boards}
+def files(dashboards: tuple[Dashboard, ...]) -> dict[str, str]:
+    """Return the contents of the files, by file name. They are the same on every machine."""
+    return {f"{each.uid}.json": json.dumps(render(each), indent=2, sort_keys=True) + "\n" for each in dashboards}
 
 
 def write(directory: Path) -> None:
+    """Write every dashboard into the directory, which is created where it is missing."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in files(DASHBOARDS).items():
-        (directory / name).write_text(text)
+        (directory / name).write_text(text, encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> None:

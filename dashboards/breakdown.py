@@ -1,10 +1,10 @@
-"""The lower half of `gpu-fleet`: the same quantities by node, model and namespace, the alerts, and the trend."""
+"""The lower rows of `gpu-fleet`: alerts, the same quantities by node, model and namespace, and the trend."""
 
 from dashboards import queries as q
-from dashboards.layout import Row, Sized
+from dashboards.layout import PanelRow, SizedPanel
 from dashboards.panels import graph, table, to
 from dashboards.queries import CLUSTER
-from dashboards.style import Colour, Column, Query, Unit
+from dashboards.style import Color, Column, Query, Unit
 
 TO_NODE = to("gpu-node", node="Node")
 ALERT = "alertname, severity, area, cluster, node, namespace, workload, pod"
@@ -15,7 +15,7 @@ def _by(keys: str, reduce: str, expression: str) -> str:
 
 
 def _load_columns(first: int) -> tuple[Column, ...]:
-    """Busy, tensor, memory and power as the queries from number `first` on give them."""
+    """The columns Busy, Tensor, Memory and Power for four queries, of which the one at index `first` is the first."""
     busy, tensor, memory, power = (f"Value #{letter}" for letter in "ABCDEFGH"[first : first + 4])
     return (
         Column(busy, "Busy", Unit.RATIO, bar=True),
@@ -27,18 +27,18 @@ def _load_columns(first: int) -> tuple[Column, ...]:
 
 NODES = table(
     "Nodes",
-    "One line per node: its cards, how many are held in whole or in part, mean activity of all its GPUs and instances, "
-    "memory in use, power and its hottest card. Open a node for its cards.",
+    "One line per node: its GPUs, how many are allocated as a whole or in part, mean activity of all its GPUs and MIG "
+    "devices, memory in use, power, and the temperature of its hottest GPU. Open a node for its GPUs.",
     (
         Column("node", "Node", link=TO_NODE),
         Column("cluster", "Cluster", width=110),
         Column("Value #A", "GPUs", Unit.COUNT, width=70),
-        Column("Value #B", "Held", Unit.COUNT, width=70),
+        Column("Value #B", "Allocated", Unit.COUNT, width=90),
         *_load_columns(2),
         Column("Value #G", "Hottest", Unit.CELSIUS, width=90),
     ),
-    _by("cluster, node", "count", q.cards(CLUSTER)),
-    _by("cluster, node", "sum", q.held_cards(CLUSTER)),
+    _by("cluster, node", "count", q.gpus(CLUSTER)),
+    _by("cluster, node", "sum", q.allocated_gpus(CLUSTER)),
     _by("cluster, node", "avg", f"{q.BUSY}{{{CLUSTER}}}"),
     _by("cluster, node", "avg", f"{q.TENSOR}{{{CLUSTER}}}"),
     _by("cluster, node", "sum", f"{q.USED}{{{CLUSTER}}}")
@@ -50,46 +50,51 @@ NODES = table(
 
 MODELS = table(
     "Models",
-    "One line per card model. Busy and tensor activity are means over its GPUs and instances, free ones included.",
+    "One line per GPU model. Busy and tensor activity are means over its GPUs and MIG devices, unallocated ones "
+    "included.",
     (
         Column("model", "Model"),
         Column("Value #A", "GPUs", Unit.COUNT, width=70),
-        Column("Value #B", "Held", Unit.COUNT, width=70),
+        Column("Value #B", "Allocated", Unit.COUNT, width=90),
         *_load_columns(2),
     ),
-    _by("model", "count", _by(f"{q.CARD}, model", "count", f"{q.INFO}{{{CLUSTER}}}")),
-    _by("model", "sum", q.per_card(q.held_cards(CLUSTER), CLUSTER, "model")),
+    _by("model", "count", _by(f"{q.GPU}, model", "count", f"{q.INFO}{{{CLUSTER}}}")),
+    _by("model", "sum", q.per_gpu(q.allocated_gpus(CLUSTER), CLUSTER, "model")),
     _by("model", "avg", q.per_device(f"{q.BUSY}{{{CLUSTER}}}", CLUSTER)),
     _by("model", "avg", q.per_device(f"{q.TENSOR}{{{CLUSTER}}}", CLUSTER)),
     f"{_by('model', 'sum', q.per_device(f'{q.USED}{{{CLUSTER}}}', CLUSTER))}"
     f" / {_by('model', 'sum', q.per_device(f'{q.TOTAL}{{{CLUSTER}}}', CLUSTER))}",
-    _by("model", "sum", q.per_card(f"{q.POWER}{{{CLUSTER}}}", CLUSTER, "model")),
+    _by("model", "sum", q.per_gpu(f"{q.POWER}{{{CLUSTER}}}", CLUSTER, "model")),
 )
 
 NAMESPACES = table(
     "Namespaces",
-    "GPUs and instances that the pods of a namespace hold (a shared one counts for each holder), the mean activity of "
-    "those held alone, how many of them were idle for 15 minutes, and how many pods wait.",
+    "GPUs and MIG devices that are allocated to the pods of a namespace (a shared one counts once per pod); of those "
+    "that are not shared, the mean activity and how many were idle over 15 minutes; and how many pods are pending.",
     (
         Column("namespace", "Namespace"),
         Column("cluster", "Cluster", width=110),
         Column("Value #A", "Pods", Unit.COUNT, width=70),
-        Column("Value #B", "Held", Unit.COUNT, width=70),
+        Column("Value #B", "Allocated", Unit.COUNT, width=90),
         Column("Value #C", "Busy", Unit.RATIO, bar=True),
         Column("Value #D", "Idle", Unit.COUNT, width=70),
-        Column("Value #E", "Waiting", Unit.COUNT, width=80),
+        Column("Value #E", "Pending", Unit.COUNT, width=80),
     ),
     _by("cluster, namespace", "count", f"pod:gpu_devices:count{{{CLUSTER}}}"),
     _by("cluster, namespace", "sum", f"pod:gpu_devices:count{{{CLUSTER}}}"),
-    _by("cluster, namespace", "avg", f"{q.HELD_BUSY}{{{CLUSTER}}}"),
-    _by("cluster, namespace", "sum", f"avg_over_time({q.HELD_BUSY}{{{CLUSTER}}}[15m]) < bool {q.IDLE}"),
+    _by("cluster, namespace", "avg", f"{q.BUSY_OF_POD_DEVICE}{{{CLUSTER}}}"),
+    _by(
+        "cluster, namespace",
+        "sum",
+        f"avg_over_time({q.BUSY_OF_POD_DEVICE}{{{CLUSTER}}}[15m]) < bool {q.IDLE_THRESHOLD}",
+    ),
     _by("cluster, namespace", "sum", f"workload:gpu_pending_pods:count{{{CLUSTER}}}"),
-    sort="Held",
+    sort="Allocated",
 )
 
 ALERTS = table(
     "Alerts that fire",
-    "GPU alerts that fire now and since when their condition holds. The runbook says what each means and what to do.",
+    "GPU alerts that fire now, and since when their condition has been true. The runbook explains each of them.",
     (
         Column("severity", "Severity", width=100),
         Column("alertname", "Alert"),
@@ -106,36 +111,39 @@ ALERTS = table(
 )
 
 TREND = graph(
-    "Held and busy, against last week",
-    "Cards held, and the sum of the activity of all held GPUs and instances as if each were one. Dashed lines are the "
-    "same seven days earlier. A widening gap between held and busy is waste.",
+    "Allocated and busy GPUs, compared with last week",
+    "Allocated GPUs, and the sum of the activity of all allocated GPUs and MIG devices, each counted as one GPU. "
+    "Dashed lines are the same seven days earlier. A growing gap between allocated and busy means falling utilization.",
     Unit.COUNT,
-    Query(f"sum({q.held_cards(CLUSTER)})", "held", Colour.IDLE),
-    Query(f"sum({q.while_held(q.BUSY, CLUSTER)})", "busy", Colour.BUSY),
+    Query(f"sum({q.allocated_gpus(CLUSTER)})", "allocated", Color.IDLE),
+    Query(f"sum({q.while_allocated(q.BUSY, CLUSTER)})", "busy", Color.BUSY),
     Query(
-        f"sum(max by ({q.CARD}) ({q.HOLDERS}{{{CLUSTER}}} offset 1w) > bool 0)",
-        "held, last week",
-        Colour.IDLE,
+        f"sum(max by ({q.GPU}) ({q.ALLOCATED_PODS}{{{CLUSTER}}} offset 1w) > bool 0)",
+        "allocated, last week",
+        Color.IDLE,
         dashed=True,
     ),
     Query(
-        f"sum({q.BUSY}{{{CLUSTER}}} offset 1w and on ({q.DEVICE}) ({q.HOLDERS}{{{CLUSTER}}} offset 1w > 0))",
+        f"sum({q.BUSY}{{{CLUSTER}}} offset 1w and on ({q.DEVICE}) ({q.ALLOCATED_PODS}{{{CLUSTER}}} offset 1w > 0))",
         "busy, last week",
-        Colour.BUSY,
+        Color.BUSY,
         dashed=True,
     ),
 )
 
 POWER = graph(
     "Power by model",
-    "What the cards of each model draw together. Power that stays while activity falls is the idle floor.",
+    "Power that the GPUs of each model draw together. What remains while activity falls is the power of idle GPUs.",
     Unit.WATT,
-    Query(_by("model", "sum", q.per_card(f"{q.POWER}{{{CLUSTER}}}", CLUSTER, "model")), "{{model}}"),
+    Query(_by("model", "sum", q.per_gpu(f"{q.POWER}{{{CLUSTER}}}", CLUSTER, "model")), "{{model}}"),
     stacked=True,
 )
 
 ROWS = (
-    Row("Alerts", (Sized(ALERTS, 24, 7),)),
-    Row("By node, model and namespace", (Sized(NODES, 24, 9), Sized(MODELS, 12, 8), Sized(NAMESPACES, 12, 8))),
-    Row("Trend", (Sized(TREND, 12, 9), Sized(POWER, 12, 9)), collapsed=True),
+    PanelRow("Alerts", (SizedPanel(ALERTS, 24, 7),)),
+    PanelRow(
+        "By node, model and namespace",
+        (SizedPanel(NODES, 24, 9), SizedPanel(MODELS, 12, 8), SizedPanel(NAMESPACES, 12, 8)),
+    ),
+    PanelRow("Trend", (SizedPanel(TREND, 12, 9), SizedPanel(POWER, 12, 9)), collapsed=True),
 )

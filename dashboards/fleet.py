@@ -1,13 +1,13 @@
-"""`gpu-fleet`: how many GPUs there are, who holds them, how busy they are, who wastes and who waits."""
+"""`gpu-fleet`: number, allocation and utilization of all GPUs, pods with low utilization, and pending workloads."""
 
 from dashboards import breakdown
 from dashboards import queries as q
-from dashboards.layout import Row, Sized, sized
+from dashboards.layout import PanelRow, SizedPanel, sized
 from dashboards.panels import bars, datasource, graph, stat, table, to, variable
 from dashboards.queries import CLUSTER
-from dashboards.style import Board, Colour, Column, Query, State, Unit
+from dashboards.style import Color, Column, Dashboard, Query, Unit, ValueState
 
-NONE_OR_SOME = (State(0, "none", Colour.OK), State(1, "", Colour.WARNING))
+NONE_OR_SOME = (ValueState(0, "none", Color.OK), ValueState(1, "", Color.WARNING))
 RULES_LOADED = "0 * max(global:gpugauge_threshold:value)"
 WATCHER_UP = f'0 * max(up{{job="gpugauge-cluster", {CLUSTER}}} == 1)'
 TO_NODE = to("gpu-node", node="Node")
@@ -15,7 +15,7 @@ TO_NODE = to("gpu-node", node="Node")
 NODE_COLUMN = Column("node", "Node", link=TO_NODE)
 CLUSTER_COLUMN = Column("cluster", "Cluster", width=110)
 
-NOW = Row(
+NOW = PanelRow(
     "Now",
     (
         *sized(
@@ -23,59 +23,60 @@ NOW = Row(
             4,
             stat(
                 "GPUs",
-                "Cards that an exporter shows, however they are partitioned. No data means that no exporter is seen, "
-                "not that there are no GPUs.",
+                "GPUs that an exporter exposes; a MIG-enabled GPU counts once. No data means that there is no "
+                "exporter, not that there are no GPUs.",
                 Unit.COUNT,
-                f"count({q.cards(CLUSTER)})",
+                f"count({q.gpus(CLUSTER)})",
             ),
             stat(
-                "Held",
-                "Share of the cards of which a pod holds the whole or a part. A low share with a queue below means "
-                "that the free ones do not fit what is asked for.",
+                "Allocated",
+                "Share of the GPUs that are allocated to a pod, as a whole or in part. A low share while pods are "
+                "pending means that the unallocated GPUs do not fit their requests.",
                 Unit.RATIO,
-                f"sum({q.held_cards(CLUSTER)}) / count({q.cards(CLUSTER)})",
+                f"sum({q.allocated_gpus(CLUSTER)}) / count({q.gpus(CLUSTER)})",
             ),
             stat(
-                "Free",
-                "Whole cards that nobody holds. Cards whose holders are unknown count as neither held nor free.",
+                "Unallocated",
+                "GPUs of which no part is allocated to a pod. GPUs whose allocation is unknown count neither as "
+                "allocated nor as unallocated.",
                 Unit.COUNT,
-                f"sum(max by ({q.CARD}) ({q.HOLDERS}{{{CLUSTER}}}) == bool 0)",
+                f"sum(max by ({q.GPU}) ({q.ALLOCATED_PODS}{{{CLUSTER}}}) == bool 0)",
             ),
             stat(
-                "Held but idle",
-                "GPUs and MIG instances that are held and were idle for 15 minutes (mean activity under 1 %). The "
-                "pods are listed under Who wastes.",
+                "Allocated but idle",
+                "GPUs and MIG devices that are allocated and were idle: mean activity of 15 minutes below the idle "
+                "threshold (1 % unless another is recorded). The pods are listed under Low utilization.",
                 Unit.COUNT,
-                f"sum({q.idle_held(CLUSTER)})",
-                (State(0, "none", Colour.OK), State(1, "", Colour.IDLE)),
+                f"sum({q.idle_allocated(CLUSTER)})",
+                (ValueState(0, "none", Color.OK), ValueState(1, "", Color.IDLE)),
             ),
             stat(
-                "Utilisation of held GPUs",
-                "Mean activity of all held GPUs and instances: the busier of compute and video engines. Free ones "
-                "do not count, those without a reading neither.",
+                "Utilization of allocated GPUs",
+                "Mean activity of all allocated GPUs and MIG devices: the larger of compute and video activity. "
+                "Unallocated ones do not count, nor do those whose activity is unknown.",
                 Unit.RATIO,
-                f"avg({q.while_held(q.BUSY, CLUSTER)})",
+                f"avg({q.while_allocated(q.BUSY, CLUSTER)})",
             ),
             stat(
-                "Tensor activity of held GPUs",
-                "Mean share of time in which tensor cores worked, on held GPUs. Training on mixed precision usually "
-                "reaches 20 to 60 %; no data means that profiling fields are not collected.",
+                "Tensor activity of allocated GPUs",
+                "Mean share of time in which tensor cores were active, on allocated GPUs. Training with mixed "
+                "precision usually reaches 20 to 60 %; no data means that profiling fields are not collected.",
                 Unit.RATIO,
-                f"avg({q.while_held(q.TENSOR, CLUSTER)})",
+                f"avg({q.while_allocated(q.TENSOR, CLUSTER)})",
             ),
             stat(
                 "Memory used",
-                "Framebuffer in use as a share of all framebuffer, free GPUs included.",
+                "Framebuffer in use as a share of all framebuffer, unallocated GPUs included.",
                 Unit.RATIO,
                 f"sum({q.USED}{{{CLUSTER}}}) / sum({q.TOTAL}{{{CLUSTER}}})",
             ),
-            stat("Power", "Sum of what all cards draw now.", Unit.WATT, f"sum({q.POWER}{{{CLUSTER}}})"),
+            stat("Power", "Power that all GPUs draw now, added up.", Unit.WATT, f"sum({q.POWER}{{{CLUSTER}}})"),
         ),
         *sized(
             6,
             3,
             stat(
-                "Waiting pods",
+                "Pending pods",
                 "GPU pods that could be scheduled and do not run. No data means that the watcher does not answer.",
                 Unit.COUNT,
                 f"sum(workload:gpu_pending_pods:count{{{CLUSTER}}}) or {WATCHER_UP}",
@@ -89,17 +90,17 @@ NOW = Row(
                 NONE_OR_SOME,
             ),
             stat(
-                "Blind nodes",
-                "Nodes whose exporter does not answer: their GPUs are missing in every number here. No data means "
-                "that Prometheus has no exporter as a target.",
+                "Nodes without data",
+                "Nodes whose exporter does not answer: their GPUs are missing from every number here. No data means "
+                "that Prometheus has no exporter as a scrape target.",
                 Unit.COUNT,
                 f'sum(max by (cluster, node) (up{{job="gpugauge-node", {CLUSTER}}}) == bool 0)',
                 NONE_OR_SOME,
             ),
             stat(
-                "Pods below their limit",
-                "Pods whose mean activity of 15 minutes is under the limit of their class, warm-up and opt-outs not "
-                "considered. They are listed under Who wastes.",
+                "Pods below their threshold",
+                "Pods whose mean activity of 15 minutes is below the threshold of their workload class, those that are "
+                "still starting or exempt included. They are listed under Low utilization.",
                 Unit.COUNT,
                 f"sum(avg_over_time(pod:gpu_busy:ratio{{{CLUSTER}}}[15m]) < bool on ({q.POD}) "
                 f"pod:gpu_low_utilization_threshold:ratio{{{CLUSTER}}})",
@@ -109,45 +110,54 @@ NOW = Row(
     ),
 )
 
-_HELD = f"({q.HOLDERS}{{{CLUSTER}}} > 0)"
-_FREE = f"({q.HOLDERS}{{{CLUSTER}}} == 0)"
+_ALLOCATED = f"({q.ALLOCATED_PODS}{{{CLUSTER}}} > 0)"
+_UNALLOCATED = f"({q.ALLOCATED_PODS}{{{CLUSTER}}} == 0)"
 
-WHERE = Row(
-    "Where the GPUs are",
+ALLOCATION = PanelRow(
+    "Allocation and activity",
     (
-        Sized(
+        SizedPanel(
             graph(
-                "What GPUs and instances do",
-                "Everything that can be held (cards, or their MIG instances), by what it did at that moment. The parts "
-                "add up to all of them; idle is an activity under 1 %.",
+                "State of GPUs and MIG devices",
+                "Every device that can be allocated (a GPU, or the MIG devices of a MIG-enabled one) by its state at "
+                "that moment. Each is in one state; idle is an activity below the idle threshold (1 % unless another "
+                "is recorded).",
                 Unit.COUNT,
-                Query(f"count({q.while_held(q.BUSY, CLUSTER)} >= {q.IDLE})", "held, busy", Colour.BUSY),
-                Query(f"count({q.while_held(q.BUSY, CLUSTER)} < {q.IDLE})", "held, idle", Colour.IDLE),
                 Query(
-                    f"count({_HELD} unless on ({q.DEVICE}) {q.BUSY}{{{CLUSTER}}})",
-                    "held, activity unknown",
-                    Colour.WARNING,
+                    f"count({q.while_allocated(q.BUSY, CLUSTER)} >= {q.IDLE_THRESHOLD})", "allocated, busy", Color.BUSY
                 ),
-                Query(f"count({q.leaves(CLUSTER)} and on ({q.DEVICE}) {_FREE})", "free", Colour.OK),
                 Query(
-                    f"count({q.leaves(CLUSTER)} unless on ({q.DEVICE}) {q.HOLDERS}{{{CLUSTER}}})",
-                    "holder unknown",
-                    Colour.UNKNOWN,
+                    f"count({q.while_allocated(q.BUSY, CLUSTER)} < {q.IDLE_THRESHOLD})", "allocated, idle", Color.IDLE
+                ),
+                Query(
+                    f"count({_ALLOCATED} unless on ({q.DEVICE}) {q.BUSY}{{{CLUSTER}}})",
+                    "allocated, activity unknown",
+                    Color.WARNING,
+                ),
+                Query(
+                    f"count({q.allocatable_devices(CLUSTER)} and on ({q.DEVICE}) {_UNALLOCATED})",
+                    "unallocated",
+                    Color.OK,
+                ),
+                Query(
+                    f"count({q.allocatable_devices(CLUSTER)} unless on ({q.DEVICE}) {q.ALLOCATED_PODS}{{{CLUSTER}}})",
+                    "allocation unknown",
+                    Color.UNKNOWN,
                 ),
                 stacked=True,
             ),
             12,
             9,
         ),
-        Sized(
+        SizedPanel(
             graph(
-                "Activity of held GPUs",
-                "Means over held GPUs and instances: any engine, tensor cores, memory interface. Busy without tensor "
-                "activity hints at data loading, small kernels or plain 32-bit arithmetic.",
+                "Activity of allocated GPUs",
+                "Means over allocated GPUs and MIG devices: any engine, tensor cores, memory interface. Busy without "
+                "tensor activity hints at data loading, small kernels or plain 32-bit arithmetic.",
                 Unit.RATIO,
-                Query(f"avg({q.while_held(q.BUSY, CLUSTER)})", "any engine", Colour.BUSY),
-                Query(f"avg({q.while_held(q.TENSOR, CLUSTER)})", "tensor cores", Colour.CRITICAL),
-                Query(f"avg({q.while_held('gpu_instance:dram_active:ratio', CLUSTER)})", "memory", Colour.WARNING),
+                Query(f"avg({q.while_allocated(q.BUSY, CLUSTER)})", "any engine", Color.BUSY),
+                Query(f"avg({q.while_allocated(q.TENSOR, CLUSTER)})", "tensor cores", Color.CRITICAL),
+                Query(f"avg({q.while_allocated('gpu_instance:dram_active:ratio', CLUSTER)})", "memory", Color.WARNING),
             ),
             12,
             9,
@@ -160,15 +170,16 @@ _LOW = (
     f"pod:gpu_low_utilization_threshold:ratio{{{CLUSTER}}}"
 )
 
-WASTE = Row(
-    "Who wastes",
+LOW_UTILIZATION = PanelRow(
+    "Low utilization",
     (
-        Sized(
+        SizedPanel(
             table(
-                "Low-utilisation pods",
-                "Pods whose GPUs were busy less than their limit over 15 minutes: 30 % for training unless an "
-                "annotation says otherwise, 1 % where nobody knows the owner; serving and interactive pods have none. "
-                "Ask the owner, or set the switches described in the runbook.",
+                "Low-utilization pods",
+                "Pods whose GPUs were busy for a smaller share of 15 minutes than their threshold: for training the "
+                "override of the pod or 30 %, for an unknown workload class 1 %, unless other thresholds are recorded; "
+                "none for serving and interactive. Ask the owner, or set an override or an exemption as the runbook "
+                "describes.",
                 (
                     Column("namespace", "Namespace"),
                     Column("workload", "Workload"),
@@ -177,7 +188,7 @@ WASTE = Row(
                     CLUSTER_COLUMN,
                     NODE_COLUMN,
                     Column("Value #A", "Busy, 15 min", Unit.RATIO, bar=True, width=150),
-                    Column("Value #B", "Limit", Unit.RATIO, width=80),
+                    Column("Value #B", "Threshold", Unit.RATIO, width=90),
                     Column("Value #C", "GPUs", Unit.COUNT, width=70),
                 ),
                 q.of_pod(_LOW),
@@ -188,14 +199,15 @@ WASTE = Row(
             18,
             8,
         ),
-        Sized(
+        SizedPanel(
             bars(
                 "Idle GPUs by namespace",
-                "GPUs and instances that a namespace holds alone and that were idle for 15 minutes. Shared ones are "
-                "left out: what they do cannot be told apart by pod.",
+                "GPUs and MIG devices that are allocated to one pod of the namespace and were idle over 15 minutes. "
+                "Shared devices are left out: their activity is not known per pod.",
                 Unit.COUNT,
                 Query(
-                    f"sum by (namespace) (avg_over_time({q.HELD_BUSY}{{{CLUSTER}}}[15m]) < bool {q.IDLE}) > 0",
+                    f"sum by (namespace) (avg_over_time({q.BUSY_OF_POD_DEVICE}{{{CLUSTER}}}[15m]) "
+                    f"< bool {q.IDLE_THRESHOLD}) > 0",
                     "{{namespace}}",
                 ),
             ),
@@ -207,37 +219,37 @@ WASTE = Row(
 
 _OLDEST = f"workload:gpu_pending_oldest:info{{{CLUSTER}}}"
 
-WAIT = Row(
-    "Who waits",
+PENDING = PanelRow(
+    "Pending",
     (
-        Sized(
+        SizedPanel(
             table(
                 "Pending workloads",
-                "Workloads with GPU pods that could be scheduled and do not run, how long the oldest of them has "
-                "waited, and why it waits. Time spent behind a scheduling gate is not counted.",
+                "Workloads with GPU pods that could be scheduled and do not run, how long the oldest of them has been "
+                "pending, and why. Time behind a scheduling gate is not counted.",
                 (
                     Column("namespace", "Namespace"),
                     Column("workload", "Workload"),
                     Column("workload_type", "Type", width=120),
                     Column("reason", "Reason of the oldest"),
                     Column("pod", "Oldest pod"),
-                    Column("Value #A", "Waiting", Unit.DURATION, width=140),
+                    Column("Value #A", "Pending for", Unit.DURATION, width=140),
                     Column("Value #B", "Pods", Unit.COUNT, width=70),
                 ),
                 _OLDEST,
-                # x ^ 0 is 1: the value of the info series is an age.
+                # x ^ 0 is 1: the value of the info series is an age in seconds.
                 f"workload:gpu_pending_pods:count{{{CLUSTER}}} * on ({q.WORKLOAD}) group_left (pod, reason) "
                 f"({_OLDEST} ^ 0)",
-                sort="Waiting",
+                sort="Pending for",
             ),
             14,
             8,
         ),
-        Sized(
+        SizedPanel(
             graph(
-                "Waiting pods by reason",
-                "Where most wait for GPUs, more GPUs or better packing help; selectors, taints and images are for the "
-                "owner to mend.",
+                "Pending pods by reason",
+                "If most are pending for lack of GPUs, more GPUs or better packing help; selectors, taints and images "
+                "are for the owner to correct.",
                 Unit.COUNT,
                 Query(f"sum by (reason) (workload:gpu_pending_pods_by_reason:count{{{CLUSTER}}})", "{{reason}}"),
                 stacked=True,
@@ -248,14 +260,17 @@ WAIT = Row(
     ),
 )
 
-BOARD = Board(
+DASHBOARD = Dashboard(
     uid="gpu-fleet",
     title="GPU fleet overview",
-    description="How many GPUs there are, who holds them, how busy they are, who wastes and who waits.",
+    description=(
+        "How many GPUs there are, how many are allocated, how busy they are, which pods have low utilization and which "
+        "workloads are pending."
+    ),
     tags=("fleet",),
     variables=(
         datasource(),
         variable("cluster", "Cluster", "Clusters to count.", f"label_values({q.INFO}, cluster)"),
     ),
-    rows=(NOW, WHERE, WASTE, WAIT, *breakdown.ROWS),
+    rows=(NOW, ALLOCATION, LOW_UTILIZATION, PENDING, *breakdown.ROWS),
 )

@@ -1,7 +1,7 @@
-"""Brings what grafanalib emits to the dashboard model of Grafana 11 to 13 (schema version 41).
+"""Convert the output of grafanalib to the dashboard model of Grafana 11 to 13 (schema version 41).
 
-grafanalib still writes keys of the Angular days beside the current ones; Grafana ignores most of them and takes some
-for old dashboards that need migrating. Only what the current model knows leaves this module.
+grafanalib 0.7.1 writes keys of Grafana's former Angular panels beside the current ones. Grafana ignores most of them;
+because of others it treats the dashboard as an old one and migrates it. Only keys of the current model are kept.
 """
 
 from typing import Any
@@ -81,11 +81,11 @@ VARIABLE_KEYS = frozenset(
 ALL: Json = {"selected": True, "text": ["All"], "value": ["$__all"]}
 
 
-def normalise(raw: Json) -> Json:
-    """A dashboard as Grafana itself would save it; `raw` is left alone."""
-    board = prune(keep(raw, DASHBOARD_KEYS))
+def to_grafana_model(raw: Json) -> Json:
+    """Return the dashboard as Grafana itself would save it. `raw` is not changed."""
+    dashboard = prune(keep(raw, DASHBOARD_KEYS))
     return {
-        **board,
+        **dashboard,
         "annotations": {"list": [_annotation(each) for each in raw["annotations"]["list"]]},
         "id": None,
         "panels": [_panel(each) for each in raw["panels"]],
@@ -96,11 +96,12 @@ def normalise(raw: Json) -> Json:
 
 
 def keep(whole: Json, keys: frozenset[str]) -> Json:
+    """Return the mapping with these keys only."""
     return {key: value for key, value in whole.items() if key in keys}
 
 
 def prune(value: Any) -> Any:
-    """The same without keys whose value is null, at any depth."""
+    """Return the value without mapping keys and list items that are null, at any depth."""
     if isinstance(value, dict):
         return {key: prune(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):
@@ -109,9 +110,9 @@ def prune(value: Any) -> Any:
 
 
 def thresholds(raw: Json) -> Json:
-    """Threshold steps in today's shape: colour and value only, the first one without a lower bound.
+    """Return threshold steps as the current model has them: color and value only, the first without a lower bound.
 
-    grafanalib writes that first value as the text "null", and "" for a panel without any.
+    grafanalib 0.7.1 writes the value of the first step as the text "null", and for a panel without steps the text "".
     """
     given = raw.get("steps") or [{"color": NEUTRAL}]
     first, *others = given
@@ -138,7 +139,7 @@ def _panel(raw: Json) -> Json:
 def _field_config(raw: Json) -> Json:
     defaults: Json = prune(raw["defaults"])
     custom = defaults.get("custom", {})
-    # The cell mode of tables before Grafana 9: an override says it in today's shape.
+    # `displayMode` is the display mode of tables before Grafana 9; columns set today's `cellOptions` in overrides.
     custom.pop("displayMode", None)
     if not custom.get("stacking", True):
         custom["stacking"] = {"group": "A", "mode": "none"}

@@ -1,82 +1,85 @@
-"""The last row of `gpu-node`: whether the exporter of the node can be trusted. Its own series are read as they are."""
+"""The last row of `gpu-node`: the health of the node's exporter, from its exporter metrics as they are exposed."""
 
-from dashboards.layout import Row, Sized
+from dashboards.layout import PanelRow, SizedPanel
 from dashboards.panels import graph, table, timeline
 from dashboards.queries import CLUSTER
-from dashboards.style import Colour, Column, Query, State, Unit
+from dashboards.style import Color, Column, Query, Unit, ValueState
 
-PAGE = f'{CLUSTER}, hostname=~"$node"'
-"""For the exporter's series about itself: they are not recorded, and its pages say `hostname`."""
+EXPORTER = f'{CLUSTER}, hostname=~"$node"'
+"""Selects exporter metrics. They are not recorded, so the node is in the label `hostname`."""
 
-UP = (State(0, "down", Colour.CRITICAL), State(1, "up", Colour.OK))
-_REJECTED = f"sum by (hostname, field, reason) (rate(gpugauge_rejected_values_total{{{PAGE}}}[$__rate_interval])) > 0"
+UP = (ValueState(0, "down", Color.CRITICAL), ValueState(1, "up", Color.OK))
+_REJECTED = (
+    f"sum by (hostname, field, reason) (rate(gpugauge_rejected_values_total{{{EXPORTER}}}[$__rate_interval])) > 0"
+)
 
-ROW = Row(
+ROW = PanelRow(
     "Health of the exporter",
     (
-        Sized(
+        SizedPanel(
             timeline(
-                "What the exporter reads",
-                "Whether each source answered: the device library, the kubelet. What a source does not say is absent "
-                "above, never zero.",
-                Query(f"min by (hostname, source) (gpugauge_source_up{{{PAGE}}})", "{{hostname}} · {{source}}"),
+                "Sources",
+                "Whether each source answered: the device library, the kubelet. Values of a source that is down are "
+                "absent above, never zero.",
+                Query(f"min by (hostname, source) (gpugauge_source_up{{{EXPORTER}}})", "{{hostname}} · {{source}}"),
                 UP,
             ),
             8,
             7,
         ),
-        Sized(
+        SizedPanel(
             timeline(
-                "Cards that can be read",
-                "Down: the card is known and cannot be read, because it was lost, needs a reset or hangs.",
-                Query(f"min by (hostname, gpu, UUID) (gpugauge_device_up{{{PAGE}}})", "{{hostname}} · GPU {{gpu}}"),
+                "GPUs that can be read",
+                "Down: the GPU is known and cannot be read, because it was lost, requires a reset or hangs.",
+                Query(f"min by (hostname, gpu, UUID) (gpugauge_device_up{{{EXPORTER}}})", "{{hostname}} · GPU {{gpu}}"),
                 UP,
             ),
             8,
             7,
         ),
-        Sized(
+        SizedPanel(
             table(
                 "Problems",
-                "What a source has to complain about now. Empty is well, as long as the exporter answers.",
+                "Problems that a source reports now, while it still answers. Empty when there are none.",
                 (
                     Column("hostname", "Node"),
                     Column("source", "Source", width=120),
                     Column("reason", "Problem"),
                 ),
-                f"max by (hostname, source, reason) (gpugauge_source_problem{{{PAGE}}})",
+                f"max by (hostname, source, reason) (gpugauge_source_problem{{{EXPORTER}}})",
             ),
             8,
             7,
         ),
-        Sized(
+        SizedPanel(
             graph(
-                "Time per reading",
-                "How long each source takes to answer. Near the interval, data grow old: look at the driver.",
+                "Read duration per source",
+                "How long a read of each source takes. If it comes near the collection interval, check the driver.",
                 Unit.SECONDS,
                 Query(
-                    f"max by (hostname, source) (gpugauge_source_read_duration_seconds{{{PAGE}}})",
+                    f"max by (hostname, source) (gpugauge_source_read_duration_seconds{{{EXPORTER}}})",
                     "{{hostname}} · {{source}}",
                 ),
             ),
             8,
             7,
         ),
-        Sized(
+        SizedPanel(
             graph(
                 "Rejected values",
-                "Values that a library gave and that cannot be true or current, by field and reason. None of them is "
-                "shown.",
+                "Values of the device library that cannot be true or current, by field and reason. They are not "
+                "exposed.",
                 Unit.PER_SECOND,
                 Query(_REJECTED, "{{field}} · {{reason}}"),
             ),
             8,
             7,
         ),
-        Sized(
+        SizedPanel(
             table(
                 "Versions",
-                "Exporter and libraries, and which source is in use. `simulated` never stands for real hardware.",
+                "Versions of the exporter and the libraries, and the source in use. `simulated` means that there is no "
+                "real hardware.",
                 (
                     Column("hostname", "Node"),
                     Column("version", "Exporter", width=90),
@@ -84,7 +87,7 @@ ROW = Row(
                     Column("dcgm_version", "DCGM", width=90),
                     Column("nvml_version", "NVML"),
                 ),
-                f"max by (hostname, version, source, dcgm_version, nvml_version) (gpugauge_build_info{{{PAGE}}})",
+                f"max by (hostname, version, source, dcgm_version, nvml_version) (gpugauge_build_info{{{EXPORTER}}})",
             ),
             8,
             7,

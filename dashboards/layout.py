@@ -1,4 +1,4 @@
-"""Where panels stand: a 24-column grid filled row by row, and ids that stay when a neighbour is added."""
+"""The positions of panels on a grid of 24 columns, and panel ids that do not change when other panels are added."""
 
 import zlib
 from collections.abc import Iterable
@@ -9,8 +9,8 @@ COLUMNS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """A place on the grid, in grid units (one unit of height is about 38 pixels)."""
+class GridBox:
+    """Position and size of a panel, in grid units (one unit of height is about 38 pixels)."""
 
     x: int
     y: int
@@ -19,50 +19,50 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Sized:
-    """A panel and the room it asks for."""
+class SizedPanel:
+    """A panel with its width and height, in grid units."""
 
     panel: Any
     w: int
     h: int
 
 
-def sized(w: int, h: int, *panels: Any) -> tuple[Sized, ...]:
-    """Panels of one size."""
-    return tuple(Sized(panel, w, h) for panel in panels)
+def sized(w: int, h: int, *panels: Any) -> tuple[SizedPanel, ...]:
+    """Give several panels the same size."""
+    return tuple(SizedPanel(panel, w, h) for panel in panels)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A titled band of panels. A collapsed row asks nothing of Prometheus until it is opened."""
+class PanelRow:
+    """A row of panels with a title. The panels of a collapsed row run no queries until it is opened."""
 
     title: str
-    panels: tuple[Sized, ...]
+    panels: tuple[SizedPanel, ...]
     collapsed: bool = False
 
 
-def flow(sizes: Iterable[tuple[int, int]], top: int) -> list[Box]:
-    """Boxes from left to right, starting at height `top`; a line is as high as its highest box.
+def flow(sizes: Iterable[tuple[int, int]], top: int) -> list[GridBox]:
+    """Place boxes from left to right, starting at height `top`; a line is as high as its highest box.
 
     Raises ValueError for a box that is wider than the grid or has no area.
     """
-    boxes: list[Box] = []
+    boxes: list[GridBox] = []
     x, y, line = 0, top, 0
     for w, h in sizes:
         if not (0 < w <= COLUMNS and h > 0):
             raise ValueError(f"a panel of {w} by {h} does not fit on a grid of {COLUMNS} columns")
         if x + w > COLUMNS:
             x, y, line = 0, y + line, 0
-        boxes.append(Box(x, y, w, h))
+        boxes.append(GridBox(x, y, w, h))
         x, line = x + w, max(line, h)
     return boxes
 
 
-def below(boxes: Iterable[Box], otherwise: int) -> int:
-    """The first free height under the boxes."""
+def below(boxes: Iterable[GridBox], otherwise: int) -> int:
+    """The first free height below the boxes; `otherwise` where there is none."""
     return max((box.y + box.h for box in boxes), default=otherwise)
 
 
 def panel_id(title: str) -> int:
-    """A number for a panel that depends on its title alone: links to a panel outlive changes around it."""
+    """The id of a panel, from its title alone, so that links to it stay valid when other panels change."""
     return zlib.crc32(title.encode()) % 1_000_000 + 1

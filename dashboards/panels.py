@@ -1,7 +1,7 @@
-"""The house style: how our panels, variables and links look. The only module that knows grafanalib.
+"""How our panels, variables and links look. The only module that imports grafanalib.
 
-A function per panel type takes what differs between two panels and fixes the rest: data source, step, legends and
-what is shown where there is no value.
+There is a function for each panel type. It takes what differs between two panels and sets the rest: data source, step,
+legend, and what is shown where there is no value.
 """
 
 import json
@@ -11,8 +11,8 @@ from typing import Any
 from grafanalib import core as grafana
 from grafanalib._gen import DashboardEncoder
 
-from dashboards.grafana_model import DATASOURCE, Json, normalise
-from dashboards.layout import COLUMNS, Box, Row, below, flow, panel_id
+from dashboards.grafana_model import DATASOURCE, Json, to_grafana_model
+from dashboards.layout import COLUMNS, GridBox, PanelRow, below, flow, panel_id
 from dashboards.queries import FIRING
 from dashboards.style import (
     GAP_MILLISECONDS,
@@ -20,33 +20,35 @@ from dashboards.style import (
     NO_DATA,
     REFS,
     STEP,
-    Board,
-    Colour,
+    Color,
     Column,
+    Dashboard,
     Query,
-    State,
     Unit,
-    arrange,
-    cells,
+    ValueState,
+    column_override,
     decimals,
     defaults,
-    lines,
-    steps,
-    words,
+    line_overrides,
+    table_transformations,
+    threshold_steps,
+    value_mappings,
 )
 
 
-def stat(title: str, description: str, unit: Unit, expr: str, states: tuple[State, ...] = (), link: str = "") -> Any:
-    """One number for the whole selection, with its course behind it."""
+def stat(
+    title: str, description: str, unit: Unit, expr: str, states: tuple[ValueState, ...] = (), link: str = ""
+) -> Any:
+    """Show one number: with `states`, colored by its state; without, with its history as an area behind it."""
     return grafana.Stat(
         **_head(title, description),
         targets=_targets((Query(expr),), instant=bool(states)),
-        color={"mode": "thresholds"} if states else {"mode": "fixed", "fixedColor": Colour.BUSY.value},
+        color={"mode": "thresholds"} if states else {"mode": "fixed", "fixedColor": Color.BUSY.value},
         format=unit.value,
         noValue=NO_DATA,
         reduceCalc="lastNotNull",
-        mappings=words(states),
-        thresholds=steps(states),
+        mappings=value_mappings(states),
+        thresholds=threshold_steps(states),
         decimals=decimals(unit),
         colorMode="background" if states else "value",
         graphMode="none" if states else "area",
@@ -55,7 +57,7 @@ def stat(title: str, description: str, unit: Unit, expr: str, states: tuple[Stat
 
 
 def graph(title: str, description: str, unit: Unit, *queries: Query, stacked: bool = False, link: str = "") -> Any:
-    """Lines over time with their means in a table below; stacked where the parts make a whole."""
+    """Show lines over time, with mean, maximum and last value in a table below; `stacked` for the parts of a whole."""
     return grafana.TimeSeries(
         **_head(title, description),
         targets=_targets(queries),
@@ -67,7 +69,7 @@ def graph(title: str, description: str, unit: Unit, *queries: Query, stacked: bo
         tooltipSort="desc",
         legendDisplayMode="table",
         legendCalcs=["mean", "max", "lastNotNull"],
-        overrides=lines(queries),
+        overrides=line_overrides(queries),
         extraJson={
             "fieldConfig": {
                 "defaults": {
@@ -82,8 +84,8 @@ def graph(title: str, description: str, unit: Unit, *queries: Query, stacked: bo
 
 
 def bars(title: str, description: str, unit: Unit, *queries: Query, link: str = "") -> Any:
-    """The newest values side by side, one bar for each series."""
-    # grafanalib's own bar gauge has the options of Grafana 6; a stat differs from today's in these few keys only.
+    """Show the newest values, one bar for each series."""
+    # The bar gauge of grafanalib 0.7.1 has the options of Grafana 6. Today's differs from a stat in these keys alone.
     options = {
         "displayMode": "basic",
         "valueMode": "text",
@@ -102,9 +104,9 @@ def bars(title: str, description: str, unit: Unit, *queries: Query, link: str = 
         format=unit.value,
         noValue=NO_DATA,
         reduceCalc="lastNotNull",
-        thresholds=[{"color": Colour.BUSY.value}],
+        thresholds=[{"color": Color.BUSY.value}],
         decimals=decimals(unit),
-        overrides=lines(queries),
+        overrides=line_overrides(queries),
     )
     panel.extraJson = {
         "type": "bargauge",
@@ -114,19 +116,19 @@ def bars(title: str, description: str, unit: Unit, *queries: Query, link: str = 
     return panel
 
 
-def timeline(title: str, description: str, query: Query, states: tuple[State, ...]) -> Any:
-    """Which state each thing was in, and when it changed: a word beside every colour."""
+def timeline(title: str, description: str, query: Query, states: tuple[ValueState, ...]) -> Any:
+    """Show which state each series was in over time, by color and word."""
     return grafana.StateTimeline(
         **_head(title, description),
         targets=_targets((query,)),
-        mappings=words(states),
+        mappings=value_mappings(states),
         tooltipMode="single",
         extraJson={
             "fieldConfig": {
                 "defaults": {
                     "unit": Unit.COUNT.value,
                     "noValue": NO_DATA,
-                    "thresholds": {"steps": steps(states)},
+                    "thresholds": {"steps": threshold_steps(states)},
                     "custom": {"spanNulls": False, "insertNulls": GAP_MILLISECONDS},
                 }
             },
@@ -136,7 +138,7 @@ def timeline(title: str, description: str, query: Query, states: tuple[State, ..
 
 
 def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str, sort: str = "") -> Any:
-    """Instant values merged to one line for each set of labels; columns that are not named are left out.
+    """Show instant values, one line for each label set; labels that are no column are left out.
 
     With several expressions, the value of the first is the field `Value #A`, of the second `Value #B`, and so on;
     of a single one it is `Value`. `sort` is the heading of the column whose largest value comes first.
@@ -147,8 +149,8 @@ def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str
         unit=Unit.TEXT.value,
         filterable=True,
         colorMode="fixed",
-        transformations=arrange(columns),
-        overrides=[cells(column) for column in columns],
+        transformations=table_transformations(columns),
+        overrides=[column_override(column) for column in columns],
         extraJson={
             "fieldConfig": {"defaults": {"noValue": NO_DATA, "color": {"mode": "thresholds"}}},
             "options": {
@@ -161,7 +163,7 @@ def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str
 
 
 def variable(name: str, label: str, description: str, query: str, *, all: bool = True) -> Any:
-    """A choice of label values, several at a time; `all` offers All, which matches a missing label too."""
+    """A variable for one or several label values. `all` adds the choice All, which also matches a missing label."""
     template = grafana.Template(
         name=name,
         label=label,
@@ -177,36 +179,39 @@ def variable(name: str, label: str, description: str, query: str, *, all: bool =
 
 
 def datasource() -> Any:
-    """The variable that makes one file work on every import path."""
+    """The variable for the data source: with it one file can be imported by hand, by provisioning or by a sidecar."""
     template = grafana.Template(name="datasource", label="Data source", query="prometheus", type="datasource")
     return _described(template, "The Prometheus that has the gpugauge rules loaded.")
 
 
 def to(uid: str, **fields: str) -> str:
-    """A link to another of our dashboards that keeps time, data source and clusters; `fields`: variable = column."""
+    """A link to another of our dashboards with the same time range, data source and clusters.
+
+    `fields` sets further variables: `node="Node"` sets `node` to the value of the column headed `Node`.
+    """
     picked = "".join(f'&var-{name}=${{__data.fields["{column}"]}}' for name, column in fields.items())
-    # The chosen clusters and not the one of the row: where there is no such label there is no such column either.
+    # The chosen clusters, not the one of the row: without a cluster label there is no such column.
     return f"/d/{uid}?${{datasource:queryparam}}&${{cluster:queryparam}}{picked}&${{__url_time_range}}"
 
 
-def render(board: Board) -> Json:
-    """The dashboard as plain data for Grafana 11 and later, valid on every import path."""
+def render(dashboard: Dashboard) -> Json:
+    """Return the dashboard as plain data for Grafana 11 and later, ready to be imported in any way."""
     raw = grafana.Dashboard(
-        title=board.title,
-        description=board.description,
-        uid=board.uid,
-        tags=sorted({"gpu", "generated", *board.tags}),
+        title=dashboard.title,
+        description=dashboard.description,
+        uid=dashboard.uid,
+        tags=sorted({"gpu", "generated", *dashboard.tags}),
         editable=False,
         graphTooltip=1,
-        time=grafana.Time(board.since, "now"),
+        time=grafana.Time(dashboard.since, "now"),
         timezone="browser",
-        refresh=board.refresh,
-        templating=grafana.Templating(list(board.variables)),
+        refresh=dashboard.refresh,
+        templating=grafana.Templating(list(dashboard.variables)),
         annotations=grafana.Annotations([_firing()]),
         links=[grafana.DashboardLink(title="GPU dashboards", tags=["gpu"], asDropdown=True, includeVars=True)],
-        panels=list(_place(board.rows)),
+        panels=list(_place(dashboard.rows)),
     )
-    return normalise(json.loads(json.dumps(raw.to_json_data(), cls=DashboardEncoder)))
+    return to_grafana_model(json.loads(json.dumps(raw.to_json_data(), cls=DashboardEncoder)))
 
 
 def _head(title: str, description: str) -> Json:
@@ -221,7 +226,7 @@ def _targets(queries: tuple[Query, ...], *, instant: bool = False, format: str =
 
 
 def _described(template: Any, description: str) -> Json:
-    # grafanalib's variables have no description; the normaliser passes it on.
+    # The variables of grafanalib 0.7.1 have no description; to_grafana_model keeps this one.
     return {**template.to_json_data(), "description": description}
 
 
@@ -230,7 +235,7 @@ def _firing() -> Json:
         "name": "Firing GPU alerts",
         "enable": False,
         "hide": False,
-        "iconColor": Colour.WARNING.value,
+        "iconColor": Color.WARNING.value,
         "expr": f"max by (alertname, severity, cluster, node) (ALERTS{{{FIRING}}})",
         "step": STEP,
         "titleFormat": "{{alertname}}",
@@ -238,20 +243,20 @@ def _firing() -> Json:
     }
 
 
-def _place(rows: tuple[Row, ...]) -> Iterator[Json]:
-    """Panels with ids and places. What a collapsed row hides takes no room, and lies inside the row's own record."""
+def _place(rows: tuple[PanelRow, ...]) -> Iterator[Json]:
+    """Yield rows and panels with ids and positions. Panels of a collapsed row are inside the row and take no space."""
     top = 0
     for row in rows:
         boxes = flow([(each.w, each.h) for each in row.panels], top + 1)
         inner = [_at(each.panel, box) for each, box in zip(row.panels, boxes, strict=True)]
         header = grafana.RowPanel(title=row.title, collapsed=row.collapsed, panels=inner if row.collapsed else [])
-        yield _at(header, Box(0, top, COLUMNS, 1))
+        yield _at(header, GridBox(0, top, COLUMNS, 1))
         top += 1
         if not row.collapsed:
             yield from inner
             top = below(boxes, top)
 
 
-def _at(panel: Any, box: Box) -> Json:
-    place = {"x": box.x, "y": box.y, "w": box.w, "h": box.h}
-    return {**panel.to_json_data(), "id": panel_id(panel.title), "gridPos": place}
+def _at(panel: Any, box: GridBox) -> Json:
+    position = {"x": box.x, "y": box.y, "w": box.w, "h": box.h}
+    return {**panel.to_json_data(), "id": panel_id(panel.title), "gridPos": position}

@@ -1,9 +1,9 @@
-"""PromQL that several panels share: keys, the selection of the variables, and the joins that give names to devices."""
+"""PromQL that several panels share: label sets, selections by variable, and the joins that add names to devices."""
 
 DEVICE = "cluster, node, UUID, GPU_I_ID, GPU_CI_ID"
-"""What identifies a GPU or an instance on every recorded series."""
-CARD = "cluster, node, UUID"
-"""What identifies a card, however it is partitioned."""
+"""What identifies a GPU or a MIG device in every recorded series."""
+GPU = "cluster, node, UUID"
+"""What identifies a GPU, MIG-enabled or not."""
 POD = "cluster, namespace, pod"
 WORKLOAD = "cluster, namespace, workload, workload_type"
 
@@ -12,7 +12,7 @@ NODE = f'{CLUSTER}, node=~"$node"'
 FIRING = f'component="gpu", alertstate="firing", {CLUSTER}'
 
 INFO = "gpu_instance:gpugauge_device:info"
-HOLDERS = "gpu_instance:holders:count"
+ALLOCATED_PODS = "gpu_instance:holders:count"
 BUSY = "gpu_instance:busy:ratio"
 TENSOR = "gpu_instance:tensor_active:ratio"
 USED = "gpu_instance:memory_used:bytes"
@@ -20,52 +20,58 @@ TOTAL = "gpu_instance:memory_total:bytes"
 POWER = "gpu:power:watts"
 TEMPERATURE = "gpu:temperature:celsius"
 ALLOCATION = "namespace_pod_gpu:gpugauge_allocation:info"
-HELD_BUSY = "namespace_pod_gpu:gpu_busy:ratio"
+BUSY_OF_POD_DEVICE = "namespace_pod_gpu:gpu_busy:ratio"
 
-IDLE = "0.01"
-"""Mean activity under which a GPU is idle; zero would miss the noise floor of some systems."""
+IDLE_THRESHOLD = 'on () group_left () max(global:gpugauge_threshold:value{alert="GPUPodIdle"})'
+"""The right side of a comparison with the recorded threshold below which a device is idle.
+
+Where no threshold is recorded the comparison has no result, so that the panel shows no data.
+"""
 
 
 def per_device(expression: str, selection: str) -> str:
-    """The expression's series with `gpu`, `model` and `GPU_I_PROFILE`; what `selection` leaves out is left out."""
+    """Add `gpu`, `model` and `GPU_I_PROFILE` to the series, and drop devices that `selection` excludes."""
     names = f"max by ({DEVICE}, gpu, model, GPU_I_PROFILE) ({INFO}{{{selection}}})"
     return f"{expression} * on ({DEVICE}) group_left (gpu, model, GPU_I_PROFILE) {names}"
 
 
-def per_card(expression: str, selection: str, labels: str = "gpu, model") -> str:
-    """The same for what a card has once."""
-    return f"{expression} * on ({CARD}) group_left ({labels}) max by ({CARD}, {labels}) ({INFO}{{{selection}}})"
+def per_gpu(expression: str, selection: str, labels: str = "gpu, model") -> str:
+    """Add `labels` to series of which there is one per GPU, and drop GPUs that `selection` excludes."""
+    return f"{expression} * on ({GPU}) group_left ({labels}) max by ({GPU}, {labels}) ({INFO}{{{selection}}})"
 
 
-def cards(selection: str) -> str:
-    """One series per card."""
-    return f"count by ({CARD}) ({INFO}{{{selection}}})"
+def gpus(selection: str) -> str:
+    """One series per GPU."""
+    return f"count by ({GPU}) ({INFO}{{{selection}}})"
 
 
-def held_cards(selection: str) -> str:
-    """1 for each card of which anything is held, 0 for a free one, nothing where holders are unknown."""
-    return f"(max by ({CARD}) ({HOLDERS}{{{selection}}}) > bool 0)"
+def allocated_gpus(selection: str) -> str:
+    """1 for each GPU that is allocated as a whole or in part, 0 for an unallocated one, absent where it is unknown."""
+    return f"(max by ({GPU}) ({ALLOCATED_PODS}{{{selection}}}) > bool 0)"
 
 
-def while_held(series: str, selection: str) -> str:
-    """The series of the devices that somebody holds."""
-    return f"({series}{{{selection}}} and on ({DEVICE}) ({HOLDERS}{{{selection}}} > 0))"
+def while_allocated(series: str, selection: str) -> str:
+    """The series of allocated devices."""
+    return f"({series}{{{selection}}} and on ({DEVICE}) ({ALLOCATED_PODS}{{{selection}}} > 0))"
 
 
-def leaves(selection: str) -> str:
-    """What can be held: compute instances that share an instance, MIG instances without such, cards without any."""
+def allocatable_devices(selection: str) -> str:
+    """The devices that can be allocated: the smallest of each GPU.
+
+    Compute instances where they share a GPU instance; other GPU instances; GPUs without instances.
+    """
     shares = f'{INFO}{{{selection}, GPU_CI_ID!=""}}'
-    instances = f'{INFO}{{{selection}, GPU_I_ID!="", GPU_CI_ID=""}} unless on ({CARD}, GPU_I_ID) {shares}'
-    whole = f'{INFO}{{{selection}, GPU_I_ID=""}} unless on ({CARD}) {INFO}{{{selection}, GPU_I_ID!=""}}'
+    instances = f'{INFO}{{{selection}, GPU_I_ID!="", GPU_CI_ID=""}} unless on ({GPU}, GPU_I_ID) {shares}'
+    whole = f'{INFO}{{{selection}, GPU_I_ID=""}} unless on ({GPU}) {INFO}{{{selection}, GPU_I_ID!=""}}'
     return f"({shares} or ({instances}) or ({whole}))"
 
 
-def idle_held(selection: str) -> str:
-    """1 for each held device whose mean activity of 15 minutes is nothing, 0 for any other."""
-    idle = f"(avg_over_time({BUSY}{{{selection}}}[15m]) < bool {IDLE})"
-    return f"{idle} * on ({DEVICE}) ({HOLDERS}{{{selection}}} > bool 0)"
+def idle_allocated(selection: str) -> str:
+    """1 for each allocated device that was idle over 15 minutes, 0 for any other."""
+    idle = f"(avg_over_time({BUSY}{{{selection}}}[15m]) < bool {IDLE_THRESHOLD})"
+    return f"{idle} * on ({DEVICE}) ({ALLOCATED_PODS}{{{selection}}} > bool 0)"
 
 
 def of_pod(expression: str) -> str:
-    """The series of pods with the node they run on and the workload they belong to."""
+    """Add the node and the workload to series of pods."""
     return f"({expression}) * on ({POD}) group_left (node, workload, workload_type) pod:gpu_workload:info{{{CLUSTER}}}"

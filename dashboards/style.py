@@ -1,27 +1,27 @@
-"""The words of the house style: units, colours, states and columns, and the field settings that follow from them."""
+"""What our panels are described by: units, colors, states and columns, and the field settings that follow from them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from dashboards.grafana_model import NEUTRAL, Json
-from dashboards.layout import Row
+from dashboards.layout import PanelRow
 
 STEP = "1m"
-"""Least step of a range query: recorded series have a value every 30 s or minute."""
+"""Smallest step of a range query: recorded series have a value every 30 s, or every minute."""
 GAP_MILLISECONDS = 180_000
-"""Three missing steps break a line instead of bridging the hole."""
+"""A line ends where three steps have no value, and is not drawn across the gap."""
 NO_DATA = "no data"
 NATURAL_ORDER = 7
-"""How choices are sorted: GPU 10 after GPU 9."""
-EDGE = 1e-9
-"""Ranges of words include both ends."""
+"""Grafana's number for the order in which a variable's values are listed: GPU 10 after GPU 9."""
+RANGE_GAP = 1e-9
+"""Grafana's value ranges include both ends, so a range ends this much below the start of the next one."""
 REFS = "ABCDEFGHIJ"
-"""What Grafana calls the queries of a panel, in order."""
+"""Grafana's names for the queries of a panel, in order."""
 
 
 class Unit(StrEnum):
-    """The unit ids of Grafana that we use; a misspelt id would be printed as text."""
+    """The unit ids of Grafana that we use. Grafana shows an unknown id as text behind the number."""
 
     COUNT = "none"
     RATIO = "percentunit"
@@ -36,8 +36,8 @@ class Unit(StrEnum):
     TEXT = "string"
 
 
-class Colour(StrEnum):
-    """Okabe and Ito's palette, by what a state means."""
+class Color(StrEnum):
+    """The palette of Okabe and Ito, which color-blind readers can tell apart, by what a state means."""
 
     OK = "#009E73"
     WARNING = "#E69F00"
@@ -50,72 +50,72 @@ class Colour(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """An expression and, on graphs, the legend of its series; `dashed` draws a limit."""
+    """An expression and, on graphs, the legend of its series, and how their lines are drawn."""
 
     expr: str
     legend: str = ""
-    colour: Colour | None = None
+    color: Color | None = None
     dashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """From this value on, the panel says this word in this colour; without a word, the number itself."""
+class ValueState:
+    """From the value `since` on, a panel shows `word` in this color; without a word, the number."""
 
     since: float
     word: str
-    colour: Colour
+    color: Color
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table column: the field it shows, its heading, and how."""
+    """A table column: the field it shows, its heading, and how its values are shown."""
 
     field: str
     title: str
     unit: Unit = Unit.TEXT
     bar: bool = False
-    states: tuple[State, ...] = ()
+    states: tuple[ValueState, ...] = ()
     link: str = ""
     width: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
-    """One dashboard; `uid` is fixed for good, because links and alerts point at it."""
+class Dashboard:
+    """One dashboard. `uid` never changes, because links contain it."""
 
     uid: str
     title: str
     description: str
     tags: tuple[str, ...]
     variables: tuple[Any, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PanelRow, ...]
     since: str = "now-6h"
     refresh: str = "1m"
 
 
 def decimals(unit: Unit) -> int | None:
-    """Utilisation with one digit, things one can count and card temperatures with none."""
+    """Digits after the point: 1 for ratios, 0 for counts, temperatures and power. None leaves it to Grafana."""
     if unit is Unit.RATIO:
         return 1
     return 0 if unit in {Unit.COUNT, Unit.CELSIUS, Unit.WATT} else None
 
 
 def defaults(unit: Unit, link: str = "") -> Json:
-    """Field settings that follow from the unit. A ratio always spans 0 to 1: a small one must look small."""
+    """Field settings that follow from the unit. A ratio always has the range 0 to 1, so a small one looks small."""
     bounds: Json = {"min": 0, "max": 1} if unit is Unit.RATIO else {}
     links = [{"title": "Open", "url": link}] if link else []
     return {**bounds, "decimals": decimals(unit), "links": links}
 
 
-def steps(states: tuple[State, ...]) -> list[Json]:
-    """Threshold steps. Below the first state, and where there is nothing, lies grey: blind is not well."""
-    return [{"color": Colour.UNKNOWN.value}, *({"color": each.colour.value, "value": each.since} for each in states)]
+def threshold_steps(states: tuple[ValueState, ...]) -> list[Json]:
+    """Threshold steps of the states. Below the first, and without a value, the color is UNKNOWN, never OK."""
+    return [{"color": Color.UNKNOWN.value}, *({"color": each.color.value, "value": each.since} for each in states)]
 
 
-def words(states: tuple[State, ...]) -> list[Json]:
-    """The word of each state that has one, so that nothing is told by colour alone; the last is open upwards."""
-    ends = [{"to": after.since - EDGE} for after in states[1:]] + [{}]
+def value_mappings(states: tuple[ValueState, ...]) -> list[Json]:
+    """Value mappings of the states that have a word, so that no state differs by color alone. The last has no end."""
+    ends = [{"to": after.since - RANGE_GAP} for after in states[1:]] + [{}]
     return [
         {
             "type": "range",
@@ -126,27 +126,27 @@ def words(states: tuple[State, ...]) -> list[Json]:
     ]
 
 
-def _result(state: State, index: int) -> Json:
-    return {"text": state.word, "color": state.colour.value, "index": index}
+def _result(state: ValueState, index: int) -> Json:
+    return {"text": state.word, "color": state.color.value, "index": index}
 
 
-def lines(queries: tuple[Query, ...]) -> list[Json]:
-    """Colour and stroke of the series of the queries that ask for them."""
+def line_overrides(queries: tuple[Query, ...]) -> list[Json]:
+    """Overrides for the series of those queries that set a color or dashes."""
     named = zip(REFS[: len(queries)], queries, strict=True)
-    return [_line(query, ref) for ref, query in named if query.colour or query.dashed]
+    return [_line_override(query, ref) for ref, query in named if query.color or query.dashed]
 
 
-def _line(query: Query, ref: str) -> Json:
+def _line_override(query: Query, ref: str) -> Json:
     properties: list[Json] = []
-    if query.colour:
-        properties.append({"id": "color", "value": {"mode": "fixed", "fixedColor": query.colour.value}})
+    if query.color:
+        properties.append({"id": "color", "value": {"mode": "fixed", "fixedColor": query.color.value}})
     if query.dashed:
         properties.append({"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [10, 10]}})
     return {"matcher": {"id": "byFrameRefID", "options": ref}, "properties": properties}
 
 
-def arrange(columns: tuple[Column, ...]) -> list[Any]:
-    """One line for each set of labels, then only the named fields, in order and under their headings."""
+def table_transformations(columns: tuple[Column, ...]) -> list[Any]:
+    """Merge the queries to one line per label set, then keep the fields of the columns, in order, renamed."""
     names = [column.field for column in columns]
     order = {name: position for position, name in enumerate(names)}
     titles = {column.field: column.title for column in columns}
@@ -157,8 +157,8 @@ def arrange(columns: tuple[Column, ...]) -> list[Any]:
     ]
 
 
-def cells(column: Column) -> Json:
-    """Unit, width, bar, words and link of one column."""
+def column_override(column: Column) -> Json:
+    """Override with the unit, width, bar, states and link of one column."""
     properties: list[Json] = [{"id": "unit", "value": column.unit.value}]
     if (digits := decimals(column.unit)) is not None:
         properties.append({"id": "decimals", "value": digits})
@@ -175,19 +175,19 @@ def cells(column: Column) -> Json:
 
 def _bar(unit: Unit) -> list[Json]:
     full: list[Json] = [{"id": "max", "value": 1}] if unit is Unit.RATIO else []
-    cell = {"type": "gauge", "mode": "basic", "valueDisplayMode": "text"}
-    colour = {"mode": "fixed", "fixedColor": Colour.IDLE.value}
+    bar = {"type": "gauge", "mode": "basic", "valueDisplayMode": "text"}
+    color = {"mode": "fixed", "fixedColor": Color.IDLE.value}
     return [
         {"id": "min", "value": 0},
         *full,
-        {"id": "custom.cellOptions", "value": cell},
-        {"id": "color", "value": colour},
+        {"id": "custom.cellOptions", "value": bar},
+        {"id": "color", "value": color},
     ]
 
 
-def _states(states: tuple[State, ...]) -> list[Json]:
+def _states(states: tuple[ValueState, ...]) -> list[Json]:
     return [
-        {"id": "mappings", "value": words(states)},
+        {"id": "mappings", "value": value_mappings(states)},
         {"id": "custom.cellOptions", "value": {"type": "color-text"}},
-        {"id": "thresholds", "value": {"mode": "absolute", "steps": steps(states)}},
+        {"id": "thresholds", "value": {"mode": "absolute", "steps": threshold_steps(states)}},
     ]

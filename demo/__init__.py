@@ -1,1 +1,4 @@
-"""The whole product on one machine: simulated nodes and cluster, real exporters, Prometheus and Alertmanager."""
+"""The whole product on one machine, not part of the wheel.
+
+Simulated nodes and a simulated cluster, with real exporters, Prometheus and Alertmanager.
+"""

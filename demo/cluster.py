@@ -1,4 +1,4 @@
-"""The simulated cluster: three GPU nodes, the pods that hold their GPUs, and the pods that wait. Plain data."""
+"""The simulated cluster: three GPU nodes, the pods that their GPUs are allocated to, and pending pods. Plain data."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ import msgspec
 
 from exporter.node.simulation.scenario import Scenario, load
 from simulators import objects
-from simulators.kubelet import Holder
-from simulators.objects import Object
+from simulators.kubelet import KubeletAllocation
+from simulators.objects import KubernetesObject
 
 HOUR = 3600.0
-PENDING_SINCE = 42 * 60.0
-"""Seconds before the start at which the waiting pods were created."""
+PENDING_SECONDS = 42 * 60.0
+"""How long before the start of the demo the oldest pending pods were created."""
 TOO_FEW = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available."
 NO_MATCH = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
 
-OWNERS = {
+OWNERS = {  # of each pod: kind and name of its controller
     "llama-pretrain-worker-0": ("PyTorchJob", "llama-pretrain"),
     "chat-serving-7c9d6b5f48-m8qzl": ("ReplicaSet", "chat-serving-7c9d6b5f48"),
     "ablation-7-xk2vp": ("Job", "ablation-7"),
@@ -37,7 +37,7 @@ OWNERS = {
 
 @dataclass(frozen=True, slots=True)
 class SimulatedNode:
-    """One node: its name, what its GPUs do, and what it offers to the scheduler."""
+    """One node: its name, the scenario of its GPUs, and the resources and labels that the scheduler sees."""
 
     name: str
     scenario: str
@@ -49,7 +49,10 @@ class SimulatedNode:
     mig: str = "single"
 
     def write_scenario(self, folder: Path, epoch: float) -> Path:
-        """The built-in scenario with a fixed beginning, so that history and present play the same story."""
+        """Write the node's built-in scenario with a fixed beginning, so that the present continues the history.
+
+        `epoch` is that beginning, in seconds since the epoch. Returns the file.
+        """
         text = files("exporter.node.simulation").joinpath("scenarios", f"{self.scenario}.json").read_bytes()
         document = msgspec.json.decode(text)
         document["epoch"] = epoch
@@ -80,55 +83,59 @@ NODES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """Pods of one workload that do not run, with what the scheduler says of them."""
+class PendingWorkload:
+    """Pending pods of one workload; `message` is the scheduler's."""
 
-    space: str
+    namespace: str
     job: str
     pods: tuple[str, ...]
     gpus: int
     message: str
-    since: float = PENDING_SINCE
+    seconds: float = PENDING_SECONDS
+    """How long before the start of the demo the pods were created."""
 
 
-WAITING = (
-    Waiting("vision", "segment-train", ("segment-train-0-4hqxd", "segment-train-1-w9ktz"), 8, TOO_FEW),
-    Waiting("research", "sweep-12", ("sweep-12-b7nnf",), 1, NO_MATCH, since=4 * 60.0),
+PENDING = (
+    PendingWorkload("vision", "segment-train", ("segment-train-0-4hqxd", "segment-train-1-w9ktz"), 8, TOO_FEW),
+    PendingWorkload("research", "sweep-12", ("sweep-12-b7nnf",), 1, NO_MATCH, seconds=4 * 60.0),
 )
 
 
-def holders(scenario: Scenario, t: float) -> list[Holder]:
-    """Who holds what at scenario time `t`, as a kubelet tells it."""
-    return [(h.namespace, h.pod, h.container, h.resource, h.devices) for h in scenario.at(t).holders]
+def allocations(scenario: Scenario, t: float) -> list[KubeletAllocation]:
+    """The allocations of a scenario at scenario time `t` (seconds), as a simulated kubelet takes them."""
+    found = scenario.at(t).allocations
+    return [(each.namespace, each.pod, each.container, each.resource, each.devices) for each in found]
 
 
-def _held_pods(node: SimulatedNode, now: float) -> Iterator[Object]:
-    asked: dict[tuple[str, str], dict[str, int]] = {}
-    for space, name, _, resource, devices in holders(load(node.scenario), 0.0):
-        asked.setdefault((space, name), {})[resource] = len(list(devices))
-    for (space, name), requests in asked.items():
+def _running_pods(node: SimulatedNode, now: float) -> Iterator[KubernetesObject]:
+    """The pods that the node's devices are allocated to; each requests what it was given."""
+    requests_by_pod: dict[tuple[str, str], dict[str, int]] = {}
+    for namespace, name, _, resource, devices in allocations(load(node.scenario), 0.0):
+        requests_by_pod.setdefault((namespace, name), {})[resource] = len(list(devices))
+    for (namespace, name), requests in requests_by_pod.items():
         kind, owner = OWNERS[name]
         labels = {"pod-template-hash": owner.rpartition("-")[2]} if kind == "ReplicaSet" else {}
-        reference = objects.owner(kind, owner, space)
-        pod = objects.pod(name, space, requests, reference, now - 3 * HOUR, labels)
+        reference = objects.owner(kind, owner, namespace)
+        pod = objects.pod(name, namespace, requests, reference, now - 3 * HOUR, labels)
         yield objects.running(pod, node.name, now - 3 * HOUR + 20)
 
 
-def _waiting_pods(waiting: Waiting, now: float) -> Iterator[Object]:
-    reference = objects.owner("Job", waiting.job, waiting.space)
-    for name in waiting.pods:
-        pod = objects.pod(name, waiting.space, {"nvidia.com/gpu": waiting.gpus}, reference, now - waiting.since)
-        yield objects.unschedulable(pod, waiting.message, now - waiting.since)
+def _pending_pods(workload: PendingWorkload, now: float) -> Iterator[KubernetesObject]:
+    reference = objects.owner("Job", workload.job, workload.namespace)
+    created = now - workload.seconds
+    for name in workload.pods:
+        pod = objects.pod(name, workload.namespace, {"nvidia.com/gpu": workload.gpus}, reference, created)
+        yield objects.unschedulable(pod, workload.message, created)
 
 
-def pods(now: float) -> list[Object]:
-    """Every pod of the cluster that asks for GPUs."""
-    running = [pod for node in NODES for pod in _held_pods(node, now)]
-    return running + [pod for waiting in WAITING for pod in _waiting_pods(waiting, now)]
+def pods(now: float) -> list[KubernetesObject]:
+    """Every GPU pod of the cluster."""
+    running = [pod for node in NODES for pod in _running_pods(node, now)]
+    return running + [pod for workload in PENDING for pod in _pending_pods(workload, now)]
 
 
-def nodes(now: float) -> list[Object]:
-    """The node objects, ready and labelled as GPU feature discovery would."""
+def nodes(now: float) -> list[KubernetesObject]:
+    """The nodes, ready and labeled as GPU feature discovery labels them."""
     return [
         objects.node(
             node.name,
@@ -140,7 +147,7 @@ def nodes(now: float) -> list[Object]:
     ]
 
 
-def namespaces(of_pods: list[Object], now: float) -> list[dict[str, Any]]:
-    """A namespace object for each that the pods name."""
-    spaces = sorted({pod["metadata"]["namespace"] for pod in of_pods})
-    return [objects.namespace(name, created=now - 30 * 24 * HOUR) for name in spaces]
+def namespaces(of_pods: list[KubernetesObject], now: float) -> list[dict[str, Any]]:
+    """The namespaces of these pods."""
+    names = sorted({pod["metadata"]["namespace"] for pod in of_pods})
+    return [objects.namespace(name, created=now - 30 * 24 * HOUR) for name in names]

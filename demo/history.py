@@ -1,7 +1,7 @@
-"""An hour of the past for the demo's Prometheus: raw and recorded series, and since when alerts would be true.
+"""An hour of history for the demo's Prometheus: raw and recorded series, and since when alerts are true.
 
-Raw series are played from the scenarios by the very pipelines that serve the present. Recorded series are asked of a
-Prometheus that holds the layers below them, with the rules' own expressions: nothing is computed here.
+Raw series come from the exporters' own pipelines (`demo/raw_history.py`). Recorded series come from a Prometheus that
+has the layers below them, queried with the rules' own expressions: no rule is written a second time.
 """
 
 import re
@@ -14,29 +14,30 @@ from typing import Any
 import yaml
 
 from demo.processes import DemoError
-from demo.prometheus import Api
+from demo.prometheus import PrometheusApi
 from exporter.metric import Family, escape
 
 RAW_STEP = 60.0
 RULE_STEP = 30.0
+"""Seconds between two samples of raw series and of recorded series."""
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
-Line = tuple[str, str, float, float]
-"""Name, label text, value, time in seconds."""
+HistorySample = tuple[str, str, float, float]
+"""Name, text of the labels, value, time in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The labels that a scrape adds to every series of one page."""
+class ScrapeTarget:
+    """The labels that Prometheus adds to every series of one target."""
 
     labels: Mapping[str, str]
     honor_labels: bool
+    """Whether a label of the series wins over a label of the target; otherwise it is renamed to `exported_…`."""
 
     def text(self, pairs: Iterable[tuple[str, str]]) -> str:
-        """The labels that Prometheus would store for a series with these pairs."""
-        given = dict(pairs)
+        """The labels that Prometheus stores for a series that is exposed with these pairs."""
         merged = dict(self.labels)
-        for name, value in given.items():
+        for name, value in dict(pairs).items():
             if name not in self.labels or self.honor_labels:
                 merged[name] = value
             else:
@@ -45,38 +46,41 @@ class Target:
 
 
 def label_text(labels: Mapping[str, str]) -> str:
-    """Labels in braces, without those that are empty."""
+    """Write labels in braces, without empty ones."""
     return "{" + ",".join(f'{name}="{escape(value)}"' for name, value in sorted(labels.items()) if value) + "}"
 
 
-def page_lines(families: Iterable[Family], target: Target, at: float) -> Iterator[Line]:
-    """What a scrape of these families at this time would store."""
+def scraped_samples(families: Iterable[Family], target: ScrapeTarget, at: float) -> Iterator[HistorySample]:
+    """The samples that a scrape of these families at this time stores."""
     for family in families:
         for labels, value in family.samples:
             yield family.metric.name, target.text(labels.pairs), float(value), at
     yield "up", label_text(target.labels), 1.0, at
 
 
-def write_block(lines: Iterable[Line], work: Path, data: Path, promtool: str) -> None:
-    """Turn lines, in order of time for each series, into a block below `data`."""
+def write_block(samples: Iterable[HistorySample], work: Path, data: Path, promtool: str) -> None:
+    """Write samples, in order of time for each series, as a TSDB block below `data`. Raises DemoError.
+
+    `work` is a folder for an intermediate file.
+    """
     source = work / "history.om"
     with source.open("w", encoding="utf-8") as file:
-        file.writelines(f"{name}{labels} {value!r} {at:.3f}\n" for name, labels, value, at in lines)
+        file.writelines(f"{name}{labels} {value!r} {at:.3f}\n" for name, labels, value, at in samples)
         file.write("# EOF\n")
-    made = subprocess.run(  # noqa: S603 - the demo's own command
+    done = subprocess.run(  # noqa: S603 - the demo's own command
         [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(source), str(data)],
         capture_output=True,
         text=True,
         check=False,
     )
     source.unlink()
-    if made.returncode:
-        raise DemoError(f"promtool could not write history: {made.stderr.strip()}")
+    if done.returncode:
+        raise DemoError(f"promtool could not write history: {done.stderr.strip()}")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule of a file; `name` is what it records, or the alert's name."""
+class LoadedRule:
+    """One rule of a file; `name` is the name of the recorded series or of the alert."""
 
     name: str
     expression: str
@@ -84,49 +88,57 @@ class Rule:
     alert: bool
 
 
-def load_rules(files: Sequence[Path]) -> list[Rule]:
-    """Every rule of these files."""
+def load_rules(files: Sequence[Path]) -> list[LoadedRule]:
+    """Read every rule of these files."""
     groups = [group for file in files for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]]
     return [_rule(entry) for group in groups for entry in group["rules"]]
 
 
-def _rule(entry: Mapping[str, Any]) -> Rule:
+def _rule(entry: Mapping[str, Any]) -> LoadedRule:
     name = entry.get("record") or entry["alert"]
-    return Rule(name, entry["expr"], entry.get("labels", {}), "alert" in entry)
+    return LoadedRule(name, entry["expr"], entry.get("labels", {}), "alert" in entry)
 
 
-def layers(rules: Sequence[Rule]) -> list[list[Rule]]:
-    """Rules in layers: each reads only series that are recorded in layers before its own."""
+def layers(rules: Sequence[LoadedRule]) -> list[list[LoadedRule]]:
+    """Sort rules into layers: each rule reads only series that are recorded in earlier layers.
+
+    Raises DemoError when rules read each other's series in a circle.
+    """
     recorded = {rule.name for rule in rules if not rule.alert}
-    needs = {id(rule): (set(NAME.findall(rule.expression)) & recorded) - {rule.name} for rule in rules}
-    done: set[str] = set()
+    inputs = {id(rule): (set(NAME.findall(rule.expression)) & recorded) - {rule.name} for rule in rules}
+    available: set[str] = set()
     left = list(rules)
     found = []
     while left:
-        ready = [rule for rule in left if needs[id(rule)] <= done]
+        ready = [rule for rule in left if inputs[id(rule)] <= available]
         if not ready:
-            raise DemoError(f"rules wait for each other: {', '.join(rule.name for rule in left)}")
+            raise DemoError(f"rules depend on each other in a circle: {', '.join(rule.name for rule in left)}")
         names = {rule.name for rule in ready}
         left = [rule for rule in left if rule not in ready]
-        done |= names - {rule.name for rule in left}
+        available |= names - {rule.name for rule in left}
         found.append(ready)
     return found
 
 
-def recorded_lines(api: Api, rules: Iterable[Rule], start: float, end: float) -> Iterator[Line]:
-    """What these rules would have stored between two times."""
+def recorded_samples(
+    api: PrometheusApi, rules: Iterable[LoadedRule], start: float, end: float
+) -> Iterator[HistorySample]:
+    """The samples that these rules would have recorded between two times, computed by the Prometheus behind `api`."""
     for rule in rules:
         for series in api.query_range(rule.expression, start, end, RULE_STEP):
             if rule.alert:
-                yield from _alert_lines(rule, series, end)
+                yield from _alert_samples(rule, series, end)
             else:
                 labels = {k: v for k, v in series["metric"].items() if k != "__name__"} | dict(rule.labels)
                 for at, value in series["values"]:
                     yield rule.name, label_text(labels), float(value), float(at)
 
 
-def _alert_lines(rule: Rule, series: Mapping[str, Any], end: float) -> Iterator[Line]:
-    """`ALERTS_FOR_STATE` of an alert that is true at the end: since when, at each evaluation since."""
+def _alert_samples(rule: LoadedRule, series: Mapping[str, Any], end: float) -> Iterator[HistorySample]:
+    """The series `ALERTS_FOR_STATE` of an alert that is true at `end`: since when it is, at each evaluation since then.
+
+    Prometheus restores pending alerts from this series when it starts.
+    """
     times = [float(at) for at, _ in series["values"]]
     if times[-1] < end - RULE_STEP:
         return

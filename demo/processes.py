@@ -1,4 +1,4 @@
-"""Child processes of the demo: found, started, watched, and ended without a trace."""
+"""The demo's child processes: finding their programs, starting them, waiting for them, and ending them."""
 
 import contextlib
 import os
@@ -13,16 +13,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-GOODBYE_SECONDS = 5.0
+TERMINATE_SECONDS = 5.0
+"""How long a process may take to end after SIGTERM before it gets SIGKILL."""
 LOG_TAIL = 5
+IN_USE = "already in use"
+"""Part of the message of every program that cannot listen on its port: gpugauge's, and Go's `bind: address …`."""
 
 
 class DemoError(Exception):
-    """Why the demo cannot run: one sentence for the terminal."""
+    """The demo cannot run. The text is one message for the terminal."""
+
+
+class PortInUseError(DemoError):
+    """Another process listens on a port; with other ports the demo can run."""
 
 
 def binary(*names: str) -> str:
-    """The first of these commands on PATH or in the checkout's cache."""
+    """Find the first of these commands, on PATH or in the checkout's cache. Raises DemoError."""
     cache = Path(__file__).parents[1] / ".cache" / "tools" / "bin"
     for name in names:
         found = shutil.which(name) or shutil.which(name, path=str(cache))
@@ -34,25 +41,25 @@ def binary(*names: str) -> str:
 
 
 def check_ports(ports: Mapping[str, int]) -> None:
-    """Raises DemoError with a sentence when one of the ports is taken."""
+    """Raise PortInUseError, which names port and option, when one of the ports (by option) is in use."""
     for option, port in ports.items():
         with contextlib.closing(socket.socket()) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
-                raise DemoError(f"port {port} is taken: choose another with {option}") from None
+                raise PortInUseError(f"port {port} is {IN_USE}: choose another with {option}") from None
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """Return a port that is free now. It may be in use a moment later: callers try again on PortInUseError."""
     with contextlib.closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def answers(url: str) -> bool:
-    """Whether a GET of this local address gives 200."""
+    """Whether a GET of this local address gets status 200."""
     try:
         with urllib.request.urlopen(url, timeout=2) as response:  # noqa: S310 - our own loopback address
             return int(response.status) == 200  # noqa: PLR2004 - OK
@@ -62,14 +69,14 @@ def answers(url: str) -> bool:
 
 @dataclass(slots=True)
 class Processes:
-    """Children by name; their output goes to a file each, whose end explains a failure."""
+    """Running child processes by name. The output of each goes to a file of its own, whose end explains a failure."""
 
     folder: Path
     _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Start one in a session of its own: Ctrl-C reaches only the demo, which ends the children in order."""
-        with (self.folder / f"{name}.log").open("ab") as log:
+        """Start a process in a session of its own: Ctrl-C reaches only the demo, which ends its processes in order."""
+        with self._log_file(name).open("wb") as log:
             self._running[name] = subprocess.Popen(  # noqa: S603 - commands are the demo's own
                 command,
                 stdin=subprocess.DEVNULL,
@@ -79,43 +86,50 @@ class Processes:
                 start_new_session=True,
             )
 
-    def wait_for(self, name: str, url: str, seconds: float = 30.0) -> None:
-        """Until the address answers; raises DemoError when the process ends or the time is over."""
+    def wait_for(self, name: str, url: str, seconds: float = 60.0) -> None:
+        """Wait until the address answers. Raises DemoError when the process ends first or the time is over.
+
+        The error is a PortInUseError when the process ended because another one listens on its port.
+        """
         end = time.monotonic() + seconds
-        while not answers(url):
-            if self._running[name].poll() is not None or time.monotonic() > end:
-                raise DemoError(f"{name} did not start: {self._last_words(name)}")
+        while self._running[name].poll() is None:
+            # The process is looked at again: another one with its port may have answered while it failed to start.
+            if answers(url) and self._running[name].poll() is None:
+                return
+            if time.monotonic() > end:
+                break
             time.sleep(0.05)
+        output = self._end_of_log(name)
+        raise (PortInUseError if IN_USE in output else DemoError)(f"{name} did not start: {output}")
 
     def ended(self) -> str | None:
-        """A sentence about a child that ended by itself, or None."""
+        """A message about a process that ended by itself, or None."""
         for name, process in self._running.items():
             if process.poll() is not None:
-                return f"{name} ended with {process.returncode}: {self._last_words(name)}"
+                return f"{name} ended with {process.returncode}: {self._end_of_log(name)}"
         return None
 
-    def pid(self, name: str) -> int:
-        """Of a running child."""
-        return self._running[name].pid
-
     def stop(self, *names: str) -> None:
-        """End these children, or all of them: politely, then by force, each with everything it started."""
+        """End these processes, or all of them, each with everything that it started: SIGTERM, later SIGKILL."""
         chosen = [(name, self._running.pop(name)) for name in names or tuple(self._running)]
         for _, process in chosen:
-            _signal(process, signal.SIGTERM)
-        end = time.monotonic() + GOODBYE_SECONDS
+            _signal_group(process, signal.SIGTERM)
+        end = time.monotonic() + TERMINATE_SECONDS
         for _, process in chosen:
             try:
                 process.wait(max(end - time.monotonic(), 0.1))
             except subprocess.TimeoutExpired:
-                _signal(process, signal.SIGKILL)
+                _signal_group(process, signal.SIGKILL)
                 process.wait()
 
-    def _last_words(self, name: str) -> str:
-        lines = (self.folder / f"{name}.log").read_text(errors="replace").splitlines()
-        return " / ".join(lines[-LOG_TAIL:]) or "it said nothing"
+    def _log_file(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    def _end_of_log(self, name: str) -> str:
+        lines = self._log_file(name).read_text(errors="replace").splitlines()
+        return " / ".join(lines[-LOG_TAIL:]) or "it wrote no output"
 
 
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)

@@ -1,4 +1,4 @@
-"""`gpugauge demo`: starts the stack, shows it until Ctrl-C, and leaves nothing behind."""
+"""Runs the demo: starts the stack and shows it until Ctrl-C."""
 
 import argparse
 import signal
@@ -10,61 +10,66 @@ from contextlib import contextmanager
 from demo.processes import DemoError
 from demo.receiver import WebhookReceiver
 from demo.stack import Ports, Stack
-from demo.view import Picture, lines, look
+from demo.view import DemoView, lines, read_view
 
 REFRESH_SECONDS = 2.0
 LINES_SECONDS = 30.0
+"""How often the view is checked for something new to print where the output is not a terminal."""
 
-Show = Callable[[Picture], None]
+Show = Callable[[DemoView], None]
 Urls = Sequence[tuple[str, str]]
+"""Name and address of everything to look at."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run until Ctrl-C, SIGTERM or `--seconds`; the exit code is 1 when something cannot run, with one sentence."""
+    """Run until Ctrl-C, SIGTERM or `--seconds`. Returns 1, after one message, when something cannot run."""
     ports = Ports(arguments.prometheus_port, arguments.alertmanager_port, arguments.node_port, arguments.watcher_port)
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs start with SIGINT ignored
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts background jobs with SIGINT ignored
         signal.signal(number, signal.default_int_handler)
     try:
-        with WebhookReceiver() as receiver, Stack(ports, receiver=receiver.url, say=_say) as stack:
+        with WebhookReceiver() as receiver, Stack(ports, receiver=receiver.url, report=_print) as stack:
             _show(stack, ports, arguments.seconds)
     except KeyboardInterrupt:
-        _say("ended; nothing is left running")
+        _print("ended; nothing is left running")
     except DemoError as error:
-        sys.stderr.write(f"gpugauge demo: {error}\n")
+        sys.stderr.write(f"demo: {error}\n")
         return 1
     return 0
 
 
-def _say(sentence: str) -> None:
-    sys.stdout.write(f"{sentence}\n")
+def _print(message: str) -> None:
+    sys.stdout.write(f"{message}\n")
     sys.stdout.flush()
 
 
 def _show(stack: Stack, ports: Ports, seconds: float) -> None:
-    places = urls(ports)
+    """Show the view again and again for so many seconds, or for ever with 0. Raises DemoError when a process ends."""
+    terminal = sys.stdout.isatty()
     end = time.monotonic() + seconds if seconds else float("inf")
-    pace = REFRESH_SECONDS if sys.stdout.isatty() else LINES_SECONDS
-    with _screen(places) if sys.stdout.isatty() else _plain(places) as show:
-        shown = 0
+    pause = REFRESH_SECONDS if terminal else LINES_SECONDS
+    with _screen(urls(ports)) if terminal else _plain(urls(ports)) as show:
+        alerts_shown = 0
         while time.monotonic() < end:
             if (ended := stack.ended()) is not None:
                 raise DemoError(ended)
-            picture = _look(stack)
-            if picture is not None and (sys.stdout.isatty() or len(picture.alerts) != shown or not shown):
-                show(picture)
-                shown = len(picture.alerts)
-            time.sleep(min(pace if shown else REFRESH_SECONDS, max(end - time.monotonic(), 0)))
+            view = _view(stack)
+            if view is not None and (terminal or len(view.alerts) != alerts_shown or not alerts_shown):
+                show(view)
+                alerts_shown = len(view.alerts)
+            time.sleep(min(pause if alerts_shown else REFRESH_SECONDS, max(end - time.monotonic(), 0)))
 
 
-def _look(stack: Stack) -> Picture | None:
+def _view(stack: Stack) -> DemoView | None:
+    """The present view; None while there is nothing to show yet."""
     try:
-        picture = look(stack.prometheus_api, stack.alertmanager_api)
+        view = read_view(stack.prometheus_api, stack.alertmanager_api)
     except OSError:
         return None
-    return picture if picture.gpus else None
+    return view if view.devices else None
 
 
 def urls(ports: Ports) -> Urls:
+    """What a user of the demo can open."""
     targets = ports.targets()
     return (
         ("Prometheus", f"http://127.0.0.1:{ports.prometheus}/alerts"),
@@ -75,15 +80,15 @@ def urls(ports: Ports) -> Urls:
 
 
 @contextmanager
-def _plain(places: Urls) -> Iterator[Show]:
-    yield lambda picture: _say("\n".join(lines(picture, places)))
+def _plain(addresses: Urls) -> Iterator[Show]:
+    yield lambda view: _print("\n".join(lines(view, addresses)))
 
 
 @contextmanager
-def _screen(places: Urls) -> Iterator[Show]:
+def _screen(addresses: Urls) -> Iterator[Show]:
     from rich.live import Live  # noqa: PLC0415 - only the demo on a terminal needs it
 
-    from demo.screen import draw  # noqa: PLC0415
+    from demo.screen import draw  # noqa: PLC0415 - likewise
 
     with Live(screen=False, auto_refresh=False) as live:
-        yield lambda picture: live.update(draw(picture, places), refresh=True)
+        yield lambda view: live.update(draw(view, addresses), refresh=True)

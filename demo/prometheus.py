@@ -1,4 +1,4 @@
-"""Prometheus and Alertmanager as the demo runs them: configuration, command lines, and questions over HTTP."""
+"""Prometheus and Alertmanager as the demo runs them: configuration, command lines and queries over HTTP."""
 
 import json
 import urllib.parse
@@ -18,26 +18,26 @@ RULE_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
-    """What is scraped: node name to `host:port`, and the watcher."""
+class ScrapeTargets:
+    """What is scraped: the address (`host:port`) of each node exporter by node name, and of the watcher."""
 
     nodes: Mapping[str, str]
     watcher: str
 
 
 def rule_files(folder: Path = GENERATED) -> list[Path]:
-    """The generated rules, in the order in which they read each other's series."""
+    """The generated rule files, by name. Raises DemoError outside of a checkout."""
     found = sorted((folder / "rules").glob("*.yaml"))
     if not found:
         raise DemoError(f"no generated rules in {folder}: the demo runs from a checkout")
     return found
 
 
-def hurried(files: Sequence[Path], folder: Path) -> list[Path]:
-    """Copies of the rule files that are evaluated every RULE_SECONDS.
+def with_short_intervals(files: Sequence[Path], folder: Path) -> list[Path]:
+    """Write copies of the rule files that are evaluated every RULE_SECONDS.
 
-    Prometheus restores a pending alert only after the second evaluation, and fires it with the third: at the
-    generated pace of 30 s that alone is a minute and a half.
+    Prometheus restores a pending alert only after the second evaluation and fires it with the third: with the
+    generated interval of 30 s that alone takes a minute and a half.
     """
     copies = []
     for file in files:
@@ -49,8 +49,8 @@ def hurried(files: Sequence[Path], folder: Path) -> list[Path]:
     return copies
 
 
-def configuration(targets: Targets, alertmanager: str, rules: Sequence[Path], *, honor_labels: bool) -> str:
-    """A Prometheus configuration as our monitors would make it: jobs, and `node` on node targets only."""
+def configuration(targets: ScrapeTargets, alertmanager: str, rules: Sequence[Path], *, honor_labels: bool) -> str:
+    """Write the Prometheus configuration that our PodMonitors lead to: two jobs, and `node` on node targets only."""
 
     def job(name: str, static: list[dict[str, Any]]) -> dict[str, Any]:
         return {"job_name": name, "honor_labels": honor_labels, "static_configs": static}
@@ -68,7 +68,10 @@ def configuration(targets: Targets, alertmanager: str, rules: Sequence[Path], *,
 
 
 def command(executable: str, config: Path, data: Path, port: int) -> list[str]:
-    """Prometheus on loopback. Without the grace period of zero a restored alert waits ten minutes more."""
+    """The command line of a Prometheus on loopback.
+
+    A restored alert fires only after the grace period, which is ten minutes by default.
+    """
     return [
         executable,
         f"--config.file={config}",
@@ -80,24 +83,24 @@ def command(executable: str, config: Path, data: Path, port: int) -> list[str]:
 
 
 def alertmanager_configuration(receiver: str, wait: str = "1s") -> str:
-    """The generated routing example, sent to `receiver` and without its long waits."""
+    """Write the generated routing example with its webhooks below the address `receiver` and short group waits."""
     text = (GENERATED / "alertmanager" / "example.yaml").read_text(encoding="utf-8")
     config = yaml.safe_load(text)
-    _hurry(config["route"], wait)
+    _shorten_waits(config["route"], wait)
     for entry in config["receivers"]:
         for webhook in entry.get("webhook_configs", ()):
             webhook["url"] = f"{receiver}/{webhook['url'].rpartition('/')[2]}"
     return yaml.safe_dump(config, sort_keys=False)
 
 
-def _hurry(route: dict[str, Any], wait: str) -> None:
+def _shorten_waits(route: dict[str, Any], wait: str) -> None:
     route["group_wait"] = route["group_interval"] = wait
     for child in route.get("routes", ()):
-        _hurry(child, wait)
+        _shorten_waits(child, wait)
 
 
 def alertmanager_command(executable: str, config: Path, data: Path, port: int) -> list[str]:
-    """Alertmanager on loopback, alone."""
+    """The command line of an Alertmanager on loopback, without a cluster of Alertmanagers."""
     return [
         executable,
         f"--config.file={config}",
@@ -109,23 +112,23 @@ def alertmanager_command(executable: str, config: Path, data: Path, port: int) -
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
-    """The HTTP interface of one Prometheus or Alertmanager at `url`."""
+class PrometheusApi:
+    """The HTTP API of one Prometheus or Alertmanager at `url`. Every method raises OSError when it does not answer."""
 
     url: str
 
     def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
-        """An instant query: series with `metric` and `value`."""
+        """Run an instant query. Each series has `metric` and `value`."""
         parameters = {"query": expression} | ({"time": str(at)} if at is not None else {})
         return list(self._get("/api/v1/query", parameters)["data"]["result"])
 
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
-        """A range query: series with `metric` and `values`."""
+        """Run a range query. Each series has `metric` and `values`."""
         parameters = {"query": expression, "start": str(start), "end": str(end), "step": str(step)}
         return list(self._get("/api/v1/query_range", parameters)["data"]["result"])
 
     def alerts(self) -> list[dict[str, Any]]:
-        """What stands in Alertmanager now."""
+        """The alerts that Alertmanager has now."""
         return list(self._get("/api/v2/alerts", {}))
 
     def _get(self, path: str, parameters: Mapping[str, str]) -> Any:

@@ -1,4 +1,4 @@
-"""A webhook receiver: keeps what Alertmanager posts, for the demo's view and the end-to-end test."""
+"""A webhook receiver that keeps what Alertmanager posts, for the demo and for the end-to-end test."""
 
 import json
 import threading
@@ -7,11 +7,12 @@ from types import TracebackType
 from typing import Any, Self
 
 LARGEST_POST = 4 * 2**20
-KEPT = 1000
+"""Bytes that are read of one post."""
+MAX_POSTS = 1000
 
 
 class WebhookReceiver:
-    """A context manager; `url` is the base address, the last part of a post's path says which route it took."""
+    """A context manager; `url` is the base address. The last part of a post's path is the route that it took."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,7 +27,7 @@ class WebhookReceiver:
                 self.end_headers()
 
             def log_message(self, format: str, *args: object) -> None:
-                """Nothing: the posts are what matters."""
+                """Log nothing: each line would disturb the demo's terminal."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, name="receiver", daemon=True)
@@ -36,12 +37,12 @@ class WebhookReceiver:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def keep(self, route: str, post: dict[str, Any]) -> None:
-        """Remember a post; the oldest go first."""
+        """Keep a post; beyond MAX_POSTS the oldest is dropped."""
         with self._lock:
-            self._posts = [*self._posts[-KEPT:], (route, post)]
+            self._posts = [*self._posts[-MAX_POSTS + 1 :], (route, post)]
 
     def alerts(self) -> list[tuple[str, dict[str, Any]]]:
-        """Every alert that was posted, with the route that it took."""
+        """Every alert that was posted, as (route, alert)."""
         with self._lock:
             return [(route, alert) for route, post in self._posts for alert in post["alerts"]]
 

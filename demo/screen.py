@@ -1,4 +1,4 @@
-"""The demo's picture on a terminal, drawn with rich."""
+"""The demo's view on a terminal, drawn with rich."""
 
 from collections.abc import Sequence
 
@@ -7,45 +7,58 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from demo.view import Picture, percent
+from demo.view import AlertRow, DemoView, DeviceRow, percent
 
 LOW, HIGH = 0.30, 0.70
-BAR = 12
+"""Below LOW a bar is red, below HIGH yellow."""
+BAR_WIDTH = 12
 
 
 def _gauge(ratio: float | None) -> Text:
     if ratio is None:
         return Text(percent(None), "dim")
-    filled = round(min(max(ratio, 0.0), 1.0) * BAR)
+    filled = round(min(max(ratio, 0.0), 1.0) * BAR_WIDTH)
     style = "red" if ratio < LOW else "yellow" if ratio < HIGH else "green"
-    return Text("█" * filled, style) + Text("░" * (BAR - filled), "dim") + Text(f" {percent(ratio):>4}")
+    return Text("█" * filled, style) + Text("░" * (BAR_WIDTH - filled), "dim") + Text(f" {percent(ratio):>4}")
 
 
-def draw(picture: Picture, urls: Sequence[tuple[str, str]]) -> RenderableType:
-    """One frame."""
-    gpus = Table(title="GPUs (simulated)", expand=True, header_style="bold")
+def draw(view: DemoView, urls: Sequence[tuple[str, str]]) -> RenderableType:
+    """Draw the view once."""
+    addresses = Text("\n").join(Text(f"{name:<14}") + Text(url, "cyan") for name, url in urls)
+    return Group(
+        _devices(view.devices),
+        _alerts(view.alerts),
+        Panel(addresses, title="Addresses to open; Ctrl-C ends everything"),
+    )
+
+
+def _devices(rows: Sequence[DeviceRow]) -> Table:
+    table = Table(title="GPUs (simulated)", expand=True, header_style="bold")
     for name in ("node", "GPU", "model", "owner", "busy", "tensor", "memory"):
-        gpus.add_column(name, no_wrap=name != "owner")
+        table.add_column(name, no_wrap=name != "owner")
     previous = ""
-    for row in picture.gpus:
+    for row in rows:
         if row.node != previous and previous:
-            gpus.add_section()
-        gpus.add_row(
+            table.add_section()
+        table.add_row(
             "" if row.node == previous else row.node,
-            row.gpu,
+            row.name,
             row.model,
-            row.owners or Text("divided" if row.divided else "free", "dim"),
+            row.owners or Text(row.owner_or_state, "dim"),
             _gauge(row.busy) if row.owners else Text(percent(row.busy), "dim"),
             percent(row.tensor),
             percent(row.memory),
         )
         previous = row.node
-    alerts = Table(title="Alerts in Alertmanager", expand=True, header_style="bold")
-    for name, width in (("alert", 20), ("of", 22), ("what it says", None)):
-        alerts.add_column(name, width=width)
-    for alert in picture.alerts:
-        alerts.add_row(Text(alert.name, "bold red"), alert.subject, alert.text)
-    if not picture.alerts:
-        alerts.add_row(Text("none yet", "dim"), "", "")
-    where = Text("\n").join(Text(f"{name:<14}") + Text(url, "cyan") for name, url in urls)
-    return Group(gpus, alerts, Panel(where, title="Look here; Ctrl-C ends everything"))
+    return table
+
+
+def _alerts(rows: Sequence[AlertRow]) -> Table:
+    table = Table(title="Alerts in Alertmanager", expand=True, header_style="bold")
+    for name, width in (("alert", 20), ("subject", 22), ("description", None)):
+        table.add_column(name, width=width)
+    for row in rows:
+        table.add_row(Text(row.name, "bold red"), row.subject, row.text)
+    if not rows:
+        table.add_row(Text("none yet", "dim"), "", "")
+    return table

@@ -1,4 +1,4 @@
-"""Everything the demo runs, in the order in which it starts and ends; the end-to-end test runs the same."""
+"""Everything that the demo runs, in the order of its start; the end-to-end test runs the same."""
 
 import sys
 import tempfile
@@ -11,21 +11,24 @@ from types import TracebackType
 from typing import Self
 
 from demo import cluster, history, prometheus
-from demo.past import INTERVAL_SECONDS, Past
-from demo.processes import Processes, binary, check_ports, free_port
-from demo.prometheus import Api, Targets
+from demo.processes import PortInUseError, Processes, binary, check_ports, free_port
+from demo.prometheus import PrometheusApi, ScrapeTargets
+from demo.raw_history import INTERVAL_SECONDS, RawHistory
 from exporter.node.simulation.scenario import Scenario, load
 from simulators.api_server import SimulatedApiServer
-from simulators.kubelet import Holder, SimulatedKubelet
+from simulators.kubelet import KubeletAllocation, SimulatedKubelet
 
 HISTORY_SECONDS = 3600.0
+PORT_ATTEMPTS = 5
+"""How many ports are tried for the Prometheus that computes history, in case another process takes one first."""
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
+"""Takes a message about the progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where the parts listen on loopback; node exporters take three ports from `node` on."""
+    """The ports on loopback. `node` is the first of three, one per node exporter."""
 
     prometheus: int = 9090
     alertmanager: int = 9093
@@ -33,45 +36,50 @@ class Ports:
     watcher: int = 9410
 
     def by_option(self) -> dict[str, int]:
-        """Each port under the option that chooses it, for sentences."""
-        nodes = {f"--node-port (first of {len(cluster.NODES)})": self.node}
-        more = {f"--node-port ({name.name})": self.node + i for i, name in enumerate(cluster.NODES) if i}
+        """Each port by the option that sets it, as messages name it."""
+        first = {f"--node-port (first of {len(cluster.NODES)})": self.node}
+        others = {f"--node-port ({node.name})": self.node + i for i, node in enumerate(cluster.NODES) if i}
         return {
             "--prometheus-port": self.prometheus,
             "--alertmanager-port": self.alertmanager,
             "--watcher-port": self.watcher,
-            **nodes,
-            **more,
+            **first,
+            **others,
         }
 
-    def targets(self) -> Targets:
+    def targets(self) -> ScrapeTargets:
         """The addresses to scrape."""
         nodes = {node.name: f"127.0.0.1:{self.node + i}" for i, node in enumerate(cluster.NODES)}
-        return Targets(nodes, f"127.0.0.1:{self.watcher}")
+        return ScrapeTargets(nodes, f"127.0.0.1:{self.watcher}")
 
 
 class Stack:
-    """A context manager: inside it the whole product runs on this machine; after it nothing of it is left."""
+    """A context manager: the whole product runs inside it, and no process or file is left after it.
 
-    def __init__(self, ports: Ports, *, receiver: str, honor_labels: bool = True, say: Say = lambda _: None) -> None:
+    Entering raises DemoError when something cannot run; that is a PortInUseError when other ports would help.
+    """
+
+    def __init__(
+        self, ports: Ports, *, receiver: str, honor_labels: bool = True, report: Report = lambda _: None
+    ) -> None:
         """`receiver` is the base address of a webhook that Alertmanager posts to."""
         self.ports = ports
         self._receiver = receiver
-        self._honor = honor_labels
-        self._say = say
+        self._honor_labels = honor_labels
+        self._report = report
         self._exit = ExitStack()
         self.now = time.time()
 
     @property
-    def prometheus_api(self) -> Api:
-        return Api(f"http://127.0.0.1:{self.ports.prometheus}")
+    def prometheus_api(self) -> PrometheusApi:
+        return PrometheusApi(f"http://127.0.0.1:{self.ports.prometheus}")
 
     @property
-    def alertmanager_api(self) -> Api:
-        return Api(f"http://127.0.0.1:{self.ports.alertmanager}")
+    def alertmanager_api(self) -> PrometheusApi:
+        return PrometheusApi(f"http://127.0.0.1:{self.ports.alertmanager}")
 
     def ended(self) -> str | None:
-        """A sentence about a part that ended by itself, or None."""
+        """A message about a process that ended by itself, or None."""
         return self._processes.ended()
 
     def __enter__(self) -> Self:
@@ -93,13 +101,14 @@ class Stack:
     def _start(self) -> None:
         self._folder = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="gpugauge-demo-")))
         self._processes = Processes(self._folder)
-        self._say("starting the simulated cluster: 3 nodes, their kubelets, an API server")
+        self._report("starting the simulated cluster: 3 nodes, their kubelets, an API server")
         self._start_cluster()
-        self._exit.callback(self._processes.stop)  # before the servers: they wait for their clients
+        # Ends before the simulated servers, whose stop waits for the connections of the exporters.
+        self._exit.callback(self._processes.stop)
         self._start_exporters()
-        self._say("writing an hour of history")
+        self._report("writing an hour of history")
         self._write_history()
-        self._say("starting Prometheus and Alertmanager")
+        self._report("starting Prometheus and Alertmanager")
         self._start_monitoring()
 
     def _start_cluster(self) -> None:
@@ -107,7 +116,7 @@ class Stack:
         self._scenarios = {node.name: node.write_scenario(self._folder, epoch) for node in cluster.NODES}
         for node in cluster.NODES:
             scenario = load(str(self._scenarios[node.name]))
-            kubelet = SimulatedKubelet(self._socket(node.name), _present(scenario, epoch))
+            kubelet = SimulatedKubelet(self._socket(node.name), _allocations_now(scenario, epoch))
             self._exit.enter_context(kubelet)
         server = SimulatedApiServer()
         server.start()
@@ -116,8 +125,8 @@ class Stack:
         pods = cluster.pods(self.now)
         for namespace in cluster.namespaces(pods, self.now):
             server.put("namespaces", namespace)
-        for machine in cluster.nodes(self.now):
-            server.put("nodes", machine)
+        for node_object in cluster.nodes(self.now):
+            server.put("nodes", node_object)
         for pod in pods:
             server.put("pods", pod)
 
@@ -145,15 +154,15 @@ class Stack:
             self._binaries["alertmanager"], config, self._folder / "alertmanager", self.ports.alertmanager
         )
         self._processes.start("alertmanager", command)
-        rules = prometheus.hurried(prometheus.rule_files(), self._folder)
+        rules = prometheus.with_short_intervals(prometheus.rule_files(), self._folder)
         self._start_prometheus(self.ports.prometheus, rules, scrape=True)
         self._processes.wait_for("alertmanager", f"{self.alertmanager_api.url}/-/ready")
 
     def _start_prometheus(self, port: int, rules: list[Path], *, scrape: bool) -> None:
-        targets = self.ports.targets() if scrape else Targets({}, "127.0.0.1:1")
+        targets = self.ports.targets() if scrape else ScrapeTargets({}, "127.0.0.1:1")
         config = self._folder / "prometheus.yml"
         address = f"127.0.0.1:{self.ports.alertmanager}"
-        text = prometheus.configuration(targets, address, rules, honor_labels=self._honor)
+        text = prometheus.configuration(targets, address, rules, honor_labels=self._honor_labels)
         config.write_text(text if scrape else "{}\n", encoding="utf-8")
         self._processes.start("prometheus", prometheus.command(self._binaries["prometheus"], config, self._data, port))
         self._processes.wait_for("prometheus", f"http://127.0.0.1:{port}/-/ready")
@@ -165,16 +174,31 @@ class Stack:
     def _write_history(self) -> None:
         end = time.time()
         start = end - HISTORY_SECONDS
-        past = Past(self._scenarios, self.ports.targets(), self._api_server, self.now, honor_labels=self._honor)
-        history.write_block(past.lines(start, end), self._folder, self._data, self._binaries["promtool"])
-        port = free_port()
-        api = Api(f"http://127.0.0.1:{port}")
+        targets = self.ports.targets()
+        raw = RawHistory(self._scenarios, targets, self._api_server, self.now, honor_labels=self._honor_labels)
+        self._write_block(raw.samples(start, end))
         for layer in history.layers(history.load_rules(prometheus.rule_files())):
-            self._start_prometheus(port, [], scrape=False)
-            lines = list(history.recorded_lines(api, layer, start, end))
+            api = self._start_prometheus_for_history()
+            samples = list(history.recorded_samples(api, layer, start, end))
             self._processes.stop("prometheus")
-            history.write_block(lines, self._folder, self._data, self._binaries["promtool"])
+            self._write_block(samples)
+
+    def _write_block(self, samples: Iterable[history.HistorySample]) -> None:
+        history.write_block(samples, self._folder, self._data, self._binaries["promtool"])
+
+    def _start_prometheus_for_history(self) -> PrometheusApi:
+        """Start a Prometheus that has only the history so far, on any free port."""
+        for attempts_left in reversed(range(PORT_ATTEMPTS)):
+            port = free_port()
+            try:
+                self._start_prometheus(port, [], scrape=False)
+                break
+            except PortInUseError:
+                self._processes.stop("prometheus")
+                if not attempts_left:
+                    raise
+        return PrometheusApi(f"http://127.0.0.1:{port}")
 
 
-def _present(scenario: Scenario, epoch: float) -> Callable[[], Iterable[Holder]]:
-    return lambda: cluster.holders(scenario, time.time() - epoch)
+def _allocations_now(scenario: Scenario, epoch: float) -> Callable[[], Iterable[KubeletAllocation]]:
+    return lambda: cluster.allocations(scenario, time.time() - epoch)

@@ -1,32 +1,39 @@
-"""What the demo shows: GPUs with owners and utilisation, who waits, what fires, and where to look. Text only."""
+"""What the demo shows: devices with owner and utilization, alerts, and addresses to open. Text only."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from demo.prometheus import Api
+from demo.prometheus import PrometheusApi
 
-DEVICE = ("node", "UUID", "GPU_I_ID", "GPU_CI_ID")
+IDENTITY = ("node", "UUID", "GPU_I_ID", "GPU_CI_ID")
+"""The labels that identify a device."""
 
 
 @dataclass(frozen=True, slots=True)
-class GpuRow:
-    """One GPU or MIG instance as people see it; `busy`, `tensor` and `memory` are ratios, None when unknown."""
+class DeviceRow:
+    """One GPU or MIG device; `busy`, `tensor` and `memory` are ratios, None when unknown."""
 
     node: str
-    gpu: str
+    name: str
     model: str
     owners: str
-    divided: bool
-    """Whether it consists of instances and cannot itself be given to a pod."""
+    """The workloads that it is allocated to, or empty."""
+    partitioned: bool
+    """Whether it consists of smaller devices, so that it cannot itself be allocated."""
     busy: float | None
     tensor: float | None
     memory: float | None
 
+    @property
+    def owner_or_state(self) -> str:
+        """The owners, or why there are none."""
+        return self.owners or ("partitioned" if self.partitioned else "unallocated")
+
 
 @dataclass(frozen=True, slots=True)
 class AlertRow:
-    """One alert that stands in Alertmanager."""
+    """One alert in Alertmanager; `subject` is the workload or node that it is about."""
 
     name: str
     subject: str
@@ -34,26 +41,27 @@ class AlertRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """What there is to see now."""
+class DemoView:
+    """Everything that is shown at one time."""
 
-    gpus: tuple[GpuRow, ...]
+    devices: tuple[DeviceRow, ...]
     alerts: tuple[AlertRow, ...]
 
 
-Key = tuple[str, ...]
+DeviceKey = tuple[str, ...]
+"""The values of the labels IDENTITY."""
 
 
-def _key(labels: dict[str, str]) -> Key:
-    return tuple(labels.get(name, "") for name in DEVICE)
+def _key(labels: dict[str, str]) -> DeviceKey:
+    return tuple(labels.get(name, "") for name in IDENTITY)
 
 
-def _values(api: Api, series: str) -> dict[Key, float]:
+def _values(api: PrometheusApi, series: str) -> dict[DeviceKey, float]:
     return {_key(found["metric"]): float(found["value"][1]) for found in api.query(series)}
 
 
-def _owners(api: Api) -> dict[Key, str]:
-    names: dict[Key, set[str]] = {}
+def _owners(api: PrometheusApi) -> dict[DeviceKey, str]:
+    names: dict[DeviceKey, set[str]] = {}
     for found in api.query("namespace_pod_gpu:gpugauge_allocation:info"):
         labels = found["metric"]
         owner = f"{labels['namespace']}/{labels.get('workload') or labels['pod']}"
@@ -61,7 +69,7 @@ def _owners(api: Api) -> dict[Key, str]:
     return {key: ", ".join(sorted(owners)) for key, owners in names.items()}
 
 
-def _gpu_name(labels: dict[str, str]) -> str:
+def _device_name(labels: dict[str, str]) -> str:
     name = labels.get("gpu", "?")
     if profile := labels.get("GPU_I_PROFILE"):
         name += f" · {profile} #{labels.get('GPU_I_ID', '')}"
@@ -70,58 +78,59 @@ def _gpu_name(labels: dict[str, str]) -> str:
     return name
 
 
-def _divided(labels: dict[str, str], infos: Iterable[dict[str, str]]) -> bool:
-    """Whether another device lies inside this one: instances in a board, compute instances in an instance."""
-    outer = {name: labels.get(name, "") for name in DEVICE if labels.get(name)}
-    return any(_key(inner) != _key(labels) and outer.items() <= inner.items() for inner in infos)
+def _partitioned(labels: dict[str, str], infos: Iterable[dict[str, str]]) -> bool:
+    """Whether another device is part of this one: a GPU instance of a GPU, a compute instance of a GPU instance."""
+    whole = {name: labels.get(name, "") for name in IDENTITY if labels.get(name)}
+    return any(_key(part) != _key(labels) and whole.items() <= part.items() for part in infos)
 
 
-def look(prometheus: Api, alertmanager: Api) -> Picture:
-    """Ask both; raises OSError while one of them does not answer."""
+def read_view(prometheus: PrometheusApi, alertmanager: PrometheusApi) -> DemoView:
+    """Query both for the present view. Raises OSError while one of them does not answer."""
     owners = _owners(prometheus)
     busy = _values(prometheus, "gpu_instance:busy:ratio")
     tensor = _values(prometheus, "gpu_instance:tensor_active:ratio")
     memory = _values(prometheus, "gpu_instance:memory_used:ratio")
     infos = [found["metric"] for found in prometheus.query("gpu_instance:gpugauge_device:info")]
     rows = [
-        GpuRow(
+        DeviceRow(
             node=labels.get("node", ""),
-            gpu=_gpu_name(labels),
+            name=_device_name(labels),
             model=labels.get("model", ""),
             owners=owners.get(_key(labels), ""),
-            divided=_divided(labels, infos),
+            partitioned=_partitioned(labels, infos),
             busy=busy.get(_key(labels)),
             tensor=tensor.get(_key(labels)),
             memory=memory.get(_key(labels)),
         )
         for labels in infos
     ]
-    return Picture(tuple(sorted(rows, key=lambda row: (row.node, row.gpu))), tuple(_alerts(alertmanager.alerts())))
+    rows.sort(key=lambda row: (row.node, row.name))
+    return DemoView(tuple(rows), tuple(_alerts(alertmanager.alerts())))
 
 
 def _alerts(alerts: Iterable[dict[str, Any]]) -> list[AlertRow]:
     rows = []
     for alert in alerts:
         labels, texts = alert["labels"], alert["annotations"]
-        subject = labels.get("workload") or labels.get("node", "")
-        where = f"{labels['namespace']}/{subject}" if "namespace" in labels else subject
-        rows.append(AlertRow(labels["alertname"], where, texts.get("description", texts.get("summary", ""))))
+        name = labels.get("workload") or labels.get("node", "")
+        subject = f"{labels['namespace']}/{name}" if "namespace" in labels else name
+        rows.append(AlertRow(labels["alertname"], subject, texts.get("description", texts.get("summary", ""))))
     return sorted(rows, key=lambda row: (row.name, row.subject))
 
 
 def percent(ratio: float | None) -> str:
-    """A ratio for people; a dash where nothing is known."""
+    """Write a ratio as a percentage; a dash when it is unknown."""
     return "-" if ratio is None else f"{ratio:.0%}"
 
 
-def lines(picture: Picture, urls: Sequence[tuple[str, str]]) -> list[str]:
-    """The picture without a terminal's help."""
+def lines(view: DemoView, urls: Sequence[tuple[str, str]]) -> list[str]:
+    """Write the view as plain lines."""
     return [
         *(
-            f"gpu {row.node} {row.gpu} busy={percent(row.busy)} tensor={percent(row.tensor)} "
-            f"memory={percent(row.memory)} owner={row.owners or ('divided' if row.divided else 'free')}"
-            for row in picture.gpus
+            f"gpu {row.node} {row.name} busy={percent(row.busy)} tensor={percent(row.tensor)} "
+            f"memory={percent(row.memory)} owner={row.owner_or_state}"
+            for row in view.devices
         ),
-        *(f"alert {row.name} {row.subject}: {row.text}" for row in picture.alerts),
+        *(f"alert {row.name} {row.subject}: {row.text}" for row in view.alerts),
         *(f"{name}: {url}" for name, url in urls),
     ]

@@ -1,4 +1,4 @@
-"""The command `gpugauge`: arguments to program; the only place with exit codes."""
+"""The command `gpugauge`: from arguments to the chosen program or command. The only module that sets exit codes."""
 
 import os
 import signal
@@ -6,20 +6,21 @@ import sys
 from collections.abc import Sequence
 
 from exporter import cli, log
-from exporter.config import ConfigError, LogConfig, node_config, watcher_config
+from exporter.config import ConfigError, LogOptions
 from exporter.web.listener import ListenError
 from exporter.web.tls import TlsError
 
 USAGE = 2
 
 
-def _log(config: LogConfig) -> None:
+def _log(config: LogOptions) -> None:
     log.setup(sys.stderr, "json" if config.format == "json" else "text", "debug" if config.debug else "info")
 
 
 def _node(arguments: cli.Arguments) -> int:
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would report each restart of the kubelet on stderr
-    from exporter.node.serving import run  # noqa: PLC0415 - each program loads only its own libraries
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC would report each restart of the kubelet on stderr
+    from exporter.node.config import node_config  # noqa: PLC0415 - each program loads only its own libraries
+    from exporter.node.program import run  # noqa: PLC0415 - likewise
 
     config = node_config(arguments, os.environ)
     _log(config.log)
@@ -28,7 +29,8 @@ def _node(arguments: cli.Arguments) -> int:
 
 
 def _cluster(arguments: cli.Arguments) -> int:
-    from exporter.cluster.program import run  # noqa: PLC0415 - each program loads only its own libraries
+    from exporter.cluster.config import watcher_config  # noqa: PLC0415 - each program loads only its own libraries
+    from exporter.cluster.program import run  # noqa: PLC0415 - likewise
 
     config = watcher_config(arguments)
     _log(config.log)
@@ -36,28 +38,29 @@ def _cluster(arguments: cli.Arguments) -> int:
     return 0
 
 
-def _demo(arguments: cli.Arguments) -> int:
-    from demo.program import run  # noqa: PLC0415 - each program loads only its own libraries
+def _metrics(_arguments: cli.Arguments) -> int:
+    from exporter.commands.metrics import markdown  # noqa: PLC0415 - each program loads only its own libraries
 
-    return run(arguments)
-
-
-COMMANDS = {"node": _node, "cluster": _cluster, "demo": _demo}
+    sys.stdout.write(markdown())
+    return 0
 
 
-def _heed_signals() -> None:
-    """What signals do until a program has handlers of its own.
+COMMANDS = {"node": _node, "cluster": _cluster, "metrics": _metrics}
 
-    The first process of a container ignores what it has no handler for; and a request to read a file again that was
-    not read yet must not end anything.
+
+def _install_first_signal_handlers() -> None:
+    """Handle SIGTERM and SIGHUP until the program installs its own handlers.
+
+    Process 1 of a container ignores a signal that has no handler, so SIGTERM would be lost. SIGHUP asks to reload
+    configuration that was not read yet: there is nothing to do, and it must not end the process.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the chosen command; a mistake in flags, files or ports is one sentence and exit code 2."""
-    _heed_signals()
+    """Run the chosen command. A mistake in flags, files or ports is one message and exit code 2."""
+    _install_first_signal_handlers()
     try:
         arguments = cli.parse(sys.argv[1:] if argv is None else argv, os.environ)
         return COMMANDS[arguments.command](arguments)

@@ -1,57 +1,59 @@
-"""The command line: flags of each subcommand, with the environment variables that stand in for them."""
+"""The command line: the flags of each command, and the environment variables that give their defaults."""
 
 import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from exporter import VERSION
-from exporter.config import DEFAULT_SOCKET, ConfigError, truth
+from exporter.config import ConfigError, parse_bool
 
 Arguments = argparse.Namespace
-COMMANDS = ("node", "cluster", "demo")
+COMMANDS = ("node", "cluster", "metrics")
+DEFAULT_KUBELET_SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
-# Flags of dcgm-exporter that mean nothing here: accepted so that a manifest can stay as it is.
-WITHOUT_EFFECT = {
+# Flags of dcgm-exporter that are ignored for compatibility, so that a manifest can stay as it is: first those with a
+# value and their short forms, then Boolean ones.
+IGNORED_FLAGS = {
     "--devices": "-d", "--switch-devices": "-s", "--cpu-devices": "-p", "--configmap-data": "-m",
     "--xid-count-window-size": "-x", "--clock-events-count-window-size": None, "--dcgm-log-level": None,
     "--kubernetes-gpu-id-type": None, "--kubernetes-pod-label-allowlist-regex": None,
     "--hpc-job-mapping-dir": None, "--gpu-bind-unbind-poll-interval": None, "--dump-directory": None,
     "--dump-retention": None,
 }  # fmt: skip
-WITHOUT_EFFECT_SWITCHES = (
+IGNORED_SWITCHES = (
     "--kubernetes-enable-pod-labels", "--kubernetes-enable-pod-uid", "--fake-gpus", "--enable-dcgm-log",
     "--kubernetes-virtual-gpus", "--kubernetes-enable-dra", "--disable-startup-validate",
     "--enable-gpu-bind-unbind-watch", "--dump-enabled", "--dump-compression", "--enable-pprof",
 )  # fmt: skip
 
 
-class Environment:
-    """Environment defaults for flags; a bad value is a sentence that names the variable."""
+class EnvironmentDefaults:
+    """The environment variables that give flags their defaults."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
 
-    def text(self, name: str, otherwise: str) -> str:
-        """The variable's text where it is set and not empty."""
-        return self._values.get(name) or otherwise
+    def text(self, name: str, default: str) -> str:
+        """The variable's value, or `default` where it is not set or empty."""
+        return self._values.get(name) or default
 
-    def switch(self, name: str) -> bool:
-        """The variable as a Boolean, off when unset."""
+    def boolean(self, name: str) -> bool:
+        """The variable as a Boolean; false where it is not set. Raises ConfigError, which names the variable."""
         try:
-            return truth(self._values.get(name, ""))
+            return parse_bool(self._values.get(name, ""))
         except ConfigError as error:
             raise ConfigError(f"{name}: {error}") from None
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is one sentence."""
+class CommandParser(argparse.ArgumentParser):
+    """An argument parser that reports an error as ConfigError, with one message."""
 
     def error(self, message: str) -> Any:
         raise ConfigError(f"{message}; see {self.prog} --help")
 
 
-class _Ignored(argparse.Action):
-    """Remembers which flags without effect were given."""
+class _IgnoredFlag(argparse.Action):
+    """Records which flags that are ignored for compatibility were given."""
 
     def __call__(
         self,
@@ -60,24 +62,24 @@ class _Ignored(argparse.Action):
         _values: Any,
         option: str | None = None,
     ) -> None:
-        namespace.without_effect = [*(namespace.without_effect or ()), option]
+        namespace.ignored_flags = [*(namespace.ignored_flags or ()), option]
 
 
 def parse(argv: Sequence[str], environment: Mapping[str, str]) -> argparse.Namespace:
-    """The arguments of the chosen subcommand; without one, `node` is meant and takes bare flags."""
+    """Parse the arguments of the chosen command; without a command, `node` is meant. Raises ConfigError."""
     command, rest = ("node", list(argv))
     if argv and argv[0] in COMMANDS:
         command, rest = argv[0], list(argv[1:])
     elif argv and not argv[0].startswith("-"):
         raise ConfigError(f"unknown command {argv[0]!r}; there are {', '.join(COMMANDS)}")
-    parser = PARSERS[command](Environment(environment))
+    parser = PARSERS[command](EnvironmentDefaults(environment))
     arguments = parser.parse_args(rest)
     arguments.command = command
     return arguments
 
 
-def _parser(command: str, about: str) -> Parser:
-    parser = Parser(
+def _parser(command: str, about: str) -> CommandParser:
+    parser = CommandParser(
         prog=f"gpugauge {command}",
         description=about,
         allow_abbrev=False,
@@ -87,19 +89,19 @@ def _parser(command: str, about: str) -> Parser:
     return parser
 
 
-def _truth(text: str) -> bool:
+def _bool(text: str) -> bool:
     try:
-        return truth(text)
+        return parse_bool(text)
     except ConfigError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _switch(group: argparse._ArgumentGroup, flags: tuple[str, ...], *, otherwise: bool, help: str = "") -> None:
-    """A Boolean flag that may be bare or, as Go programs take it, `--flag=true`."""
-    group.add_argument(*flags, nargs="?", const=True, type=_truth, default=otherwise, metavar="BOOL", help=help)
+def _boolean_flag(group: argparse._ArgumentGroup, flags: tuple[str, ...], *, default: bool, help: str = "") -> None:
+    """Add a Boolean flag that may be given alone or, as Go programs accept it, as `--flag=true`."""
+    group.add_argument(*flags, nargs="?", const=True, type=_bool, default=default, metavar="BOOL", help=help)
 
 
-def _serving(parser: Parser, env: Environment, address: str) -> None:
+def _serving(parser: CommandParser, env: EnvironmentDefaults, address: str) -> None:
     serving = parser.add_argument_group("serving")
     serving.add_argument(
         "--address", "-a", default=env.text("DCGM_EXPORTER_LISTEN", address), help=f"listen address (default {address})"
@@ -107,35 +109,35 @@ def _serving(parser: Parser, env: Environment, address: str) -> None:
     serving.add_argument(
         "--web-config-file",
         default=env.text("DCGM_EXPORTER_WEB_CONFIG_FILE", ""),
-        help="TLS settings, as Prometheus exporters have them",
+        help="web configuration file of Prometheus exporters: TLS and headers",
     )
-    _switch(
+    _boolean_flag(
         serving,
         ("--web-systemd-socket",),
-        otherwise=env.switch("DCGM_EXPORTER_SYSTEMD_SOCKET"),
-        help="serve on the socket systemd hands over",
+        default=env.boolean("DCGM_EXPORTER_SYSTEMD_SOCKET"),
+        help="serve on the socket that systemd passes",
     )
     logs = parser.add_argument_group("log")
     logs.add_argument("--log-format", choices=("text", "json"), default=env.text("DCGM_EXPORTER_LOG_FORMAT", "text"))
-    _switch(logs, ("--debug",), otherwise=env.switch("DCGM_EXPORTER_DEBUG"))
+    _boolean_flag(logs, ("--debug",), default=env.boolean("DCGM_EXPORTER_DEBUG"))
 
 
-def node_parser(env: Environment) -> Parser:
-    """Flags of the node exporter."""
-    parser = _parser("node", "Serve GPU metrics of this node, attributed to the pods that hold its GPUs.")
+def node_parser(env: EnvironmentDefaults) -> CommandParser:
+    """Make the parser of the node exporter's flags."""
+    parser = _parser("node", "Serve GPU metrics of this node, attributed to the pods that its GPUs are allocated to.")
     _serving(parser, env, ":9400")
     _reading(parser, env)
     _attribution(parser, env)
     _labels(parser, env)
-    parser.set_defaults(without_effect=None)
-    for flag, short in WITHOUT_EFFECT.items():
-        parser.add_argument(flag, *filter(None, (short,)), action=_Ignored, help=argparse.SUPPRESS)
-    for flag in WITHOUT_EFFECT_SWITCHES:
-        parser.add_argument(flag, nargs="?", action=_Ignored, help=argparse.SUPPRESS)
+    parser.set_defaults(ignored_flags=None)
+    for flag, short in IGNORED_FLAGS.items():
+        parser.add_argument(flag, *filter(None, (short,)), action=_IgnoredFlag, help=argparse.SUPPRESS)
+    for flag in IGNORED_SWITCHES:
+        parser.add_argument(flag, nargs="?", action=_IgnoredFlag, help=argparse.SUPPRESS)
     return parser
 
 
-def _reading(parser: Parser, env: Environment) -> None:
+def _reading(parser: CommandParser, env: EnvironmentDefaults) -> None:
     reading = parser.add_argument_group("reading devices")
     reading.add_argument(
         "--source",
@@ -155,7 +157,7 @@ def _reading(parser: Parser, env: Environment) -> None:
         "-c",
         default=env.text("DCGM_EXPORTER_INTERVAL", "30000"),
         metavar="MS",
-        help="milliseconds between passes (default 30000)",
+        help="milliseconds between collections (default 30000)",
     )
     reading.add_argument(
         "--collectors",
@@ -172,21 +174,24 @@ def _reading(parser: Parser, env: Environment) -> None:
         help="libdcgm.so.4 or .so.3 where the loader does not find it",
     )
     reading.add_argument(
-        "--scenario", default=env.text("GPUGAUGE_SCENARIO", ""), metavar="FILE", help="what --source simulated plays"
+        "--scenario",
+        default=env.text("GPUGAUGE_SCENARIO", ""),
+        metavar="FILE",
+        help="scenario of --source simulated: a built-in name or a file",
     )
 
 
-def _attribution(parser: Parser, env: Environment) -> None:
+def _attribution(parser: CommandParser, env: EnvironmentDefaults) -> None:
     attribution = parser.add_argument_group("attribution")
-    _switch(
+    _boolean_flag(
         attribution,
         ("--kubernetes", "-k"),
-        otherwise=env.switch("DCGM_EXPORTER_KUBERNETES"),
+        default=env.boolean("DCGM_EXPORTER_KUBERNETES"),
         help="attribute devices to pods",
     )
     attribution.add_argument(
         "--pod-resources-kubelet-socket",
-        default=env.text("DCGM_POD_RESOURCES_KUBELET_SOCKET", DEFAULT_SOCKET),
+        default=env.text("DCGM_POD_RESOURCES_KUBELET_SOCKET", DEFAULT_KUBELET_SOCKET),
         metavar="PATH",
     )
     attribution.add_argument(
@@ -197,53 +202,35 @@ def _attribution(parser: Parser, env: Environment) -> None:
     )
 
 
-def _labels(parser: Parser, env: Environment) -> None:
+def _labels(parser: CommandParser, env: EnvironmentDefaults) -> None:
     labels = parser.add_argument_group("labels of DCGM-named series")
     labels.add_argument(
         "--hostname-label",
         choices=("hostname", "Hostname", "both", "none"),
         default=env.text("GPUGAUGE_HOSTNAME_LABEL", "hostname"),
     )
-    _switch(
-        labels,
-        (
-            "--no-hostname",
-            "-n",
-        ),
-        otherwise=env.switch("DCGM_EXPORTER_NO_HOSTNAME"),
-        help="",
+    _boolean_flag(labels, ("--no-hostname", "-n"), default=env.boolean("DCGM_EXPORTER_NO_HOSTNAME"))
+    labels.add_argument(
+        "--allocation-labels", choices=("pod", "none"), default=env.text("GPUGAUGE_ALLOCATION_LABELS", "pod")
     )
-    labels.add_argument("--holder-labels", choices=("pod", "none"), default=env.text("GPUGAUGE_HOLDER_LABELS", "pod"))
-    _switch(
+    _boolean_flag(labels, ("--use-old-namespace", "-o"), default=env.boolean("DCGM_EXPORTER_USE_OLD_NAMESPACE"))
+    _boolean_flag(
         labels,
-        (
-            "--use-old-namespace",
-            "-o",
-        ),
-        otherwise=env.switch("DCGM_EXPORTER_USE_OLD_NAMESPACE"),
-        help="",
-    )
-    _switch(
-        labels,
-        (
-            "--replace-blanks-in-model-name",
-            "--rbmn",
-        ),
-        otherwise=env.switch("DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME"),
-        help="",
+        ("--replace-blanks-in-model-name", "--rbmn"),
+        default=env.boolean("DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME"),
     )
 
 
-def cluster_parser(env: Environment) -> Parser:
-    """Flags of the cluster watcher."""
-    parser = _parser("cluster", "Watch the cluster: which GPU pods are pending and why.")
+def cluster_parser(env: EnvironmentDefaults) -> CommandParser:
+    """Make the parser of the cluster watcher's flags."""
+    parser = _parser("cluster", "Serve metrics of the cluster: pending GPU pods and their reasons, free capacity.")
     _serving(parser, env, ":9410")
     api = parser.add_argument_group("API server")
     api.add_argument(
         "--kubeconfig",
         default=env.text("KUBECONFIG", ""),
         metavar="FILE",
-        help="without one, the pod's service account",
+        help="without it, the pod's service account is used",
     )
     api.add_argument("--context", default="", help="context of the kubeconfig")
     api.add_argument("--api-server", default="", metavar="URL", help="a plain address without authentication")
@@ -253,19 +240,13 @@ def cluster_parser(env: Environment) -> Parser:
         metavar="NAMES",
         help="further resource names that mean GPUs",
     )
-    parser.add_argument("--interval", type=float, default=30.0, metavar="SECONDS", help="seconds between passes")
+    parser.add_argument("--interval", type=float, default=30.0, metavar="SECONDS", help="seconds between collections")
     return parser
 
 
-def demo_parser(_env: Environment) -> Parser:
-    """Flags of the demonstration."""
-    parser = _parser("demo", "The whole product on this machine, with simulated GPUs and a simulated cluster.")
-    parser.add_argument("--prometheus-port", type=int, default=9090)
-    parser.add_argument("--alertmanager-port", type=int, default=9093)
-    parser.add_argument("--node-port", type=int, default=9400, help="first of three ports")
-    parser.add_argument("--watcher-port", type=int, default=9410)
-    parser.add_argument("--seconds", type=float, default=0.0, help="stop after so long (default: run until Ctrl-C)")
-    return parser
+def metrics_parser(_env: EnvironmentDefaults) -> CommandParser:
+    """Make the parser of `gpugauge metrics`."""
+    return _parser("metrics", "Print every metric that the programs can expose, as Markdown.")
 
 
-PARSERS = {"node": node_parser, "cluster": cluster_parser, "demo": demo_parser}
+PARSERS = {"node": node_parser, "cluster": cluster_parser, "metrics": metrics_parser}

@@ -1,30 +1,31 @@
-"""The label pairs that say which pod or namespace a series speaks of.
+"""The labels by which a series names a pod, a namespace or a workload, the same in both programs.
 
-Each comes twice: under the name people and tenancy proxies use, and under one that no target label overwrites. The
-watcher speaks of pods as a whole, so `container` has no place here.
+Namespace, pod and container come twice: under the plain names that people and tenancy proxies use, and under `gpu_…`
+names, which no target label of a scrape replaces whatever `honor_labels` says.
 """
-
-from exporter.cluster.kubernetes.records import Pod
 
 NAMESPACE = ("namespace", "gpu_namespace")
 POD = ("namespace", "pod", "gpu_namespace", "gpu_pod", "gpu_pod_uid")
-
-LabelPairs = tuple[tuple[str, str], ...]
-
-
-def of_namespace(namespace: str) -> LabelPairs:
-    return (("namespace", namespace), ("gpu_namespace", namespace))
+CONTAINER = ("namespace", "pod", "container", "gpu_namespace", "gpu_pod", "gpu_container", "gpu_pod_uid")
+WORKLOAD = ("workload", "workload_type")
 
 
-def of_pod(pod: Pod) -> LabelPairs:
-    return (
-        ("namespace", pod.namespace),
-        ("pod", pod.name),
-        ("gpu_namespace", pod.namespace),
-        ("gpu_pod", pod.name),
-        ("gpu_pod_uid", pod.uid),
-    )
+def namespace_labels(namespace: str) -> dict[str, str]:
+    """Name a namespace."""
+    return {"namespace": namespace, "gpu_namespace": namespace}
 
 
-def of_workload(pod: Pod) -> LabelPairs:
-    return (("workload", pod.workload), ("workload_type", pod.workload_type))
+def pod_labels(namespace: str, pod: str, uid: str) -> dict[str, str]:
+    """Name a pod as a whole."""
+    return {"namespace": namespace, "pod": pod, "gpu_namespace": namespace, "gpu_pod": pod, "gpu_pod_uid": uid}
+
+
+def container_labels(namespace: str, pod: str, container: str, uid: str) -> dict[str, str]:
+    """Name a container of a pod. `uid` may be empty: the kubelet does not report it."""
+    plain = {"namespace": namespace, "pod": pod, "container": container}
+    return plain | {f"gpu_{name}": value for name, value in plain.items()} | {"gpu_pod_uid": uid}
+
+
+def workload_labels(workload: str, workload_type: str) -> dict[str, str]:
+    """Name a workload and its type, such as `deployment`."""
+    return {"workload": workload, "workload_type": workload_type}

@@ -1,6 +1,6 @@
-"""Logging to one stream, as logfmt or JSON, and the rule "one line per change of state".
+"""Logging to one stream as logfmt or JSON, and logs that write a repeated state or message only once.
 
-The two formats carry the same keys as dcgm-exporter's logs: `time`, `level`, `msg`.
+Both formats have the keys of dcgm-exporter's logs: `time`, `level`, `msg`.
 """
 
 import json
@@ -14,8 +14,8 @@ Format = Literal["text", "json"]
 
 LEVELS = ("debug", "info", "warning", "error")
 
-_KEYS_KEPT = 1000
-"""States remembered by one `Changes`; the one untouched for longest goes first."""
+MAX_STATES = 1000
+"""How many states or messages one log remembers: bounds memory when names come from outside."""
 
 
 def _fields(record: logging.LogRecord) -> dict[str, str]:
@@ -31,68 +31,91 @@ def _fields(record: logging.LogRecord) -> dict[str, str]:
     return fields
 
 
-def _bare(text: str) -> bool:
+def _needs_no_quotes(text: str) -> bool:
     return bool(text) and text.isprintable() and not any(mark in text for mark in ' "=\\')
 
 
-class Logfmt(logging.Formatter):
-    """`key=value` pairs; whatever could break a line or a pair is quoted and escaped."""
+class LogfmtFormatter(logging.Formatter):
+    """Writes `key=value` pairs; a value that could break a line or a pair is quoted and escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
         pairs = _fields(record).items()
-        return " ".join(f"{key}={text if _bare(text) else json.dumps(text)}" for key, text in pairs)
+        return " ".join(f"{key}={text if _needs_no_quotes(text) else json.dumps(text)}" for key, text in pairs)
 
 
-class Json(logging.Formatter):
-    """One object a line, keys in the same order as in logfmt."""
+class JsonFormatter(logging.Formatter):
+    """Writes one JSON object per line, with the keys in the same order as in logfmt."""
 
     def format(self, record: logging.LogRecord) -> str:
         return json.dumps(_fields(record))
 
 
 def setup(stream: TextIO, format: Format = "text", level: str = "info") -> None:
-    """Sends everything at `level` and above to `stream`, and nothing anywhere else.
+    """Send every record at `level` and above to `stream`, and none anywhere else.
 
-    Libraries speak from warnings on, unless debugging: their progress is not the operator's business.
+    Records of libraries are logged from WARNING on, or from DEBUG when `level` is debug.
     """
-    target = logging.StreamHandler(stream)
-    target.setFormatter(Json() if format == "json" else Logfmt())
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter() if format == "json" else LogfmtFormatter())
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)
-    root.addHandler(target)
+    root.addHandler(handler)
     root.setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
     logging.getLogger("exporter").setLevel(level.upper())
     logging.captureWarnings(capture=True)
 
 
-class Changes:
-    """Logs a state when it begins, changes or ends, however often it is reported in between.
+class StateLog:
+    """Logs a state when it begins, changes or ends, however often it is reported in between. Thread-safe.
 
-    Safe to use from several threads.
+    Remembers at most MAX_STATES states and forgets the one that was reported longest ago.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
         self._lock = threading.Lock()
-        self._said: OrderedDict[str, str] = OrderedDict()
+        self._states: OrderedDict[str, str] = OrderedDict()
 
-    def report(self, key: str, message: str, level: int = logging.WARNING) -> bool:
-        """States that `key` is now as `message` says; whether that was news, and so was logged."""
+    def report(self, key: str, message: str, *, state: str = "", level: int = logging.WARNING) -> bool:
+        """Report that `key` is in a state; log `message` if that is a change. Returns whether it was logged.
+
+        `state` names the state; without it the message does. Give it where the message varies within one state.
+        """
+        now = state or message
         with self._lock:
-            news = self._said.get(key) != message
-            self._said[key] = message
-            self._said.move_to_end(key)
-            if len(self._said) > _KEYS_KEPT:
-                self._said.popitem(last=False)
-        if news:
+            changed = self._states.get(key) != now
+            self._states[key] = now
+            self._states.move_to_end(key)
+            if len(self._states) > MAX_STATES:
+                self._states.popitem(last=False)
+        if changed:
             self._logger.log(level, "%s", message)
-        return news
+        return changed
 
     def clear(self, key: str, message: str) -> bool:
-        """States that nothing is wrong with `key` (any more); logs `message` only where something was."""
+        """Report that `key` is in no state; log `message` if it was in one. Returns whether it was logged."""
         with self._lock:
-            news = self._said.pop(key, None) is not None
-        if news:
+            changed = self._states.pop(key, None) is not None
+        if changed:
             self._logger.info("%s", message)
-        return news
+        return changed
+
+    def keys(self) -> frozenset[str]:
+        """The keys that are in a state now."""
+        with self._lock:
+            return frozenset(self._states)
+
+
+class OnceLog:
+    """Logs each distinct message once, and at most MAX_STATES of them in all. For use by one thread."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._logged: set[str] = set()
+
+    def warning(self, message: str) -> None:
+        """Log the message unless it was logged before or too many others were."""
+        if message not in self._logged and len(self._logged) < MAX_STATES:
+            self._logged.add(message)
+            self._logger.warning("%s", message)

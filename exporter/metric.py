@@ -1,13 +1,21 @@
-"""The vocabulary of a page: a metric, the labels of one series, and a family of samples.
+"""Metrics, labels and metric families as our own renderer takes them.
 
-Labels are rendered once, when the thing they describe is first seen, and shared by all of its series: a pass
-formats only values.
+A metric declares its label names once; labels with a missing or an unknown name cannot be made, and a family takes
+only labels that were made for its metric. The text of labels is formatted once, when the thing they describe is first
+seen, and shared by all series of that thing, so that a collection formats only values.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 Value = int | float
+LabelPairs = tuple[tuple[str, str], ...]
+"""Label names and values in the order of the exposition."""
+
+
+class LabelError(ValueError):
+    """Labels do not fit the names that their metric declares."""
 
 
 class Kind(StrEnum):
@@ -19,50 +27,96 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
-    """A definition. `name` is the full name as it appears on the page; `labels` lists every label name."""
+class LabelSchema:
+    """The label names of a metric. Names in `optional` may be missing from a series; all others must be there."""
 
-    name: str
-    kind: Kind
-    help: str
-    labels: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    optional: frozenset[str] = frozenset()
+    _accepted: set[tuple[str, ...]] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Combinations of names that were found to fit: checked once, because every collection uses the same few."""
 
-
-def escape(text: str) -> str:
-    """A label value as both text formats want it."""
-    if "\\" in text or '"' in text or "\n" in text:
-        return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
-    return text
+    def check(self, names: tuple[str, ...]) -> None:
+        """Raise LabelError unless these names are declared and every required one is among them."""
+        if names in self._accepted:
+            return
+        unknown = set(names) - set(self.names)
+        missing = set(self.names) - self.optional - set(names)
+        if unknown or missing:
+            raise LabelError(f"unknown labels {sorted(unknown)}, missing labels {sorted(missing)}")
+        self._accepted.add(names)
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The label pairs of one series, in page order, and their text.
+    """The labels of one series, in the order of the exposition, and their text. Raises LabelError.
 
-    The first of two pairs with one name wins: a label of ours is never replaced by a copied one.
+    Of two pairs with the same name the first counts: a label copied from a device never replaces one of ours.
     """
 
-    pairs: tuple[tuple[str, str], ...]
+    schema: LabelSchema
+    pairs: LabelPairs
     text: str = field(init=False, repr=False, compare=False)
+    """`{name="value",…}` as both formats write it; empty without labels."""
 
     def __post_init__(self) -> None:
         if len(dict(self.pairs)) != len(self.pairs):
             unique = dict(reversed(self.pairs))
             object.__setattr__(self, "pairs", tuple({name: unique[name] for name, _ in self.pairs}.items()))
+        self.schema.check(tuple([name for name, _ in self.pairs]))
         inner = ",".join([f'{name}="{escape(value)}"' for name, value in self.pairs])
         object.__setattr__(self, "text", f"{{{inner}}}" if inner else "")
 
-    def and_(self, *more: tuple[str, str]) -> "Labels":
-        """The same labels followed by more."""
-        return Labels((*self.pairs, *more))
+
+Sample = tuple[Labels, Value]
+"""One series of a family and its value."""
 
 
-NO_LABELS = Labels(())
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """The definition of a metric. `name` is the full name in the exposition, `_total` included."""
+
+    name: str
+    kind: Kind
+    help: str
+    schema: LabelSchema
+
+    def labels(self, **values: str) -> Labels:
+        """Make the labels of one series, in the order given. Optional labels with an empty value are left out.
+
+        Raises LabelError when a name is unknown or a required one is missing.
+        """
+        optional = self.schema.optional
+        return Labels(self.schema, tuple([pair for pair in values.items() if pair[1] or pair[0] not in optional]))
+
+    def sample(self, value: Value, **labels: str) -> Sample:
+        """Make one labeled sample. Raises LabelError as `labels` does."""
+        return self.labels(**labels), value
+
+
+def metric(name: str, kind: Kind, help: str, *labels: str, optional: Iterable[str] = ()) -> Metric:
+    """Define a metric; `labels` lists every label name, those in `optional` included."""
+    return Metric(name, kind, help, LabelSchema(labels, frozenset(optional)))
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Every sample of one metric on one page; no two samples may carry equal labels."""
+    """Every sample of one metric in one exposition; no two samples may have equal labels.
+
+    Raises LabelError when a sample's labels were made for other label names.
+    """
 
     metric: Metric
-    samples: list[tuple[Labels, Value]]
+    samples: list[Sample]
+
+    def __post_init__(self) -> None:
+        schema = self.metric.schema
+        for labels, _ in self.samples:
+            if labels.schema is not schema and labels.schema != schema:  # nearly always the same object
+                raise LabelError(f"labels of another metric on {self.metric.name}: {labels.text}")
+
+
+def escape(text: str) -> str:
+    """Escape a label value as both text formats require it."""
+    if "\\" in text or '"' in text or "\n" in text:
+        return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    return text

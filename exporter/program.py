@@ -1,4 +1,7 @@
-"""What both programs are: a sampler, a server, and an orderly end. Signals end it from any state, also as PID 1."""
+"""What both programs have in common: a collection loop, an HTTP server, and a graceful shutdown.
+
+SIGTERM and SIGINT end a program in any state, also when it is process 1 of a container.
+"""
 
 import logging
 import os
@@ -7,45 +10,49 @@ import threading
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 
-from exporter.collection_loop import Sampler
-from exporter.config import WebConfig
+from exporter.collection_loop import CollectionLoop
+from exporter.config import WebOptions
 from exporter.web import listener
-from exporter.web.server import Rendered, Server
+from exporter.web.server import HttpServer, RenderedExposition
 from exporter.web.tls import TlsFiles
 
 logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 1.0
+"""How long the collection loop may take to end; closing the sources may take twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramPages:
-    """What is served: the sampler's newest page, and whether the program is well."""
+class ProgramEndpoints:
+    """The endpoints of a program: the newest exposition, liveness and readiness."""
 
-    sampler: Sampler
-    cannot_live: Callable[[], str | None]
+    loop: CollectionLoop
+    restart_needed: Callable[[], str | None]
+    """Returns a message when only a restart of the container can help, else None."""
 
-    def rendered(self) -> Rendered:
-        return self.sampler.page
+    def exposition(self) -> RenderedExposition:
+        return self.loop.exposition
 
     def live(self) -> str | None:
-        return self.sampler.stalled() or self.cannot_live()
+        return self.loop.stalled() or self.restart_needed()
 
     def ready(self) -> str | None:
-        return None if self.sampler.passes else "the first pass has not ended yet"
+        return None if self.loop.collections else "the first collection has not ended yet"
 
 
-def serve(title: str, web: WebConfig, pages: ProgramPages, environment: MutableMapping[str, str]) -> Server:
-    """A server that listens. Raises ListenError, TlsError or WebConfigError with one sentence."""
+def serve(
+    title: str, web: WebOptions, endpoints: ProgramEndpoints, environment: MutableMapping[str, str]
+) -> HttpServer:
+    """Start the HTTP server. Raises ListenError, TlsError or WebConfigError with one message."""
     sockets = listener.inherited(environment, os.getpid()) if web.systemd_socket else []
     tls, headers = _web_settings(web)
-    server = Server(web.address, pages, title=title, tls=tls, headers=headers, sockets=sockets)
+    server = HttpServer(web.address, endpoints, title=title, tls=tls, headers=headers, sockets=sockets)
     server.start()
     return server
 
 
-def _web_settings(web: WebConfig) -> tuple[TlsFiles | None, Mapping[str, str]]:
-    """What the web configuration file asks for, where there is one."""
+def _web_settings(web: WebOptions) -> tuple[TlsFiles | None, Mapping[str, str]]:
+    """TLS files and response headers from the web configuration file, if there is one."""
     if web.config_file is None:
         return None, {}
     from exporter.web import config_file  # noqa: PLC0415 - it brings a YAML reader, which few nodes need
@@ -54,20 +61,24 @@ def _web_settings(web: WebConfig) -> tuple[TlsFiles | None, Mapping[str, str]]:
     return settings.tls, settings.headers
 
 
-def run_until_signalled(
-    sampler: Sampler, server: Server, close: Callable[[], None], hangup: Callable[[], None] = lambda: None
+def run_until_signaled(
+    loop: CollectionLoop, server: HttpServer, close: Callable[[], None], hangup: Callable[[], None] = lambda: None
 ) -> None:
-    """Sample and serve until SIGTERM or SIGINT, then end within seconds whatever a source is doing."""
+    """Collect and serve until SIGTERM or SIGINT, then end within seconds even when a source hangs.
+
+    `close` closes the sources; `hangup` is called on SIGHUP.
+    """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     signal.signal(signal.SIGHUP, lambda *_: hangup())
-    sampler.start()
+    loop.start()
     logger.info("serving on port %d", server.port)
     stop.wait()
     logger.info("stopping")
     server.stop()
-    closing = threading.Thread(target=close, name="close", daemon=True)  # it waits for a read in flight
+    # In a thread of its own: close() waits for a read that has begun, and that may hang.
+    closing = threading.Thread(target=close, name="close", daemon=True)
     closing.start()
     closing.join(2 * STOP_SECONDS)
-    sampler.stop(STOP_SECONDS)
+    loop.stop(STOP_SECONDS)

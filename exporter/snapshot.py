@@ -1,4 +1,4 @@
-"""What one pass saw, and the guard around each source in that pass."""
+"""Snapshots: the immutable result of one collection, and reading sources so that each fails alone."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,54 +13,57 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SourceHealth:
-    """How one source did in one pass; `reason` and `message` are empty when it answered."""
+    """Whether one source could be read in one collection. `reason` and `message` are empty when it could."""
 
     source: str
     up: bool
     seconds: float
+    """How long the read took."""
     reason: str = ""
     message: str = ""
 
 
 class SourceProblem(NamedTuple):
-    """What is wrong with a source that still answers; `sentence` is for the log."""
+    """What is wrong with a source that still answers; `message` is for the log."""
 
     source: str
     reason: str
-    sentence: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An immutable answer to "what is there now": the only thing handed between threads."""
+    """The result of one collection, ready to be rendered."""
 
     taken_at: float
+    """Seconds since the epoch, when the collection began."""
     families: tuple[Family, ...]
     health: tuple[SourceHealth, ...] = ()
     problems: tuple[SourceProblem, ...] = ()
     rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """How many values this pass did not show, by (field name, reason)."""
+    """How many values this collection rejected, by (field name, reason)."""
     build: Mapping[str, str] = field(default_factory=dict)
-    """Versions learned in this pass, for `gpugauge_build_info`."""
+    """Versions read in this collection, for `gpugauge_build_info`."""
 
 
 @dataclass(slots=True)
-class Pass:
-    """Reads sources one after another and remembers how each did; a failed one costs only its own data."""
+class CollectionCycle:
+    """One collection: reads sources one after another and records the health of each.
+
+    A source that fails costs only its own data.
+    """
 
     clock: Callable[[], float] = time.perf_counter
     health: list[SourceHealth] = field(default_factory=list)
 
     def read(self, source: Source[T], otherwise: T) -> T:
-        """The source's answer, or `otherwise` when it has none."""
+        """Read a source and record its health. Returns `otherwise` when it raised SourceError."""
         began = self.clock()
         try:
             answer = source.read()
         except SourceError as error:
             took = self.clock() - began
-            self.health.append(
-                SourceHealth(source.name, up=False, seconds=took, reason=error.reason, message=str(error))
-            )
+            self.health.append(SourceHealth(source.name, False, took, error.reason, str(error)))
             return otherwise
         self.health.append(SourceHealth(source.name, up=True, seconds=self.clock() - began))
         return answer

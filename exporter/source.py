@@ -1,4 +1,4 @@
-"""What an outside system looks like to a pass: it is read once, and fails alone."""
+"""Sources: the outside systems that a collection reads. Each is read once per collection and fails alone."""
 
 from typing import Protocol, TypeVar
 
@@ -6,9 +6,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class SourceError(Exception):
-    """The source could not be read this time; the next read may succeed.
+    """A source could not be read this time; the next read may succeed.
 
-    `reason` is one word of a closed set per source and becomes a label value; the message is for the log.
+    `reason` is a member of the source's closed set (a subclass of `exporter.reason.Reason`) and becomes the value of
+    the label `reason` on `gpugauge_source_problem`. The message is for the log.
     """
 
     def __init__(self, reason: str, message: str) -> None:
@@ -17,10 +18,12 @@ class SourceError(Exception):
 
 
 class Source(Protocol[T_co]):
-    """An outside system. `read` gives the truth as of now or raises SourceError: never a stale answer."""
+    """An outside system. `read` returns its state as of now or raises SourceError; it never returns an old state."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The value of the label `source`."""
+        ...
 
     def read(self) -> T_co: ...
 

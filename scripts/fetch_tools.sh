@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts Prometheus and Alertmanager (with promtool and amtool) into .cache/tools/bin without root and without
-# starting a service: linked from PATH where they are installed, else unpacked from the distribution's packages.
+# Puts Prometheus and Alertmanager (with promtool and amtool) into .cache/tools/bin, without root and without starting
+# a service: links to PATH where they are installed, else files unpacked from the distribution's packages.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -8,7 +8,7 @@ cache=${GPUGAUGE_CACHE:-$root/.cache}/tools
 bin=$cache/bin
 mkdir -p "$bin"
 
-# command on PATH : package : file inside the package : the name we use
+# command on PATH : package : file inside the package : name in .cache/tools/bin
 wanted=(
   "prometheus:prometheus:usr/bin/prometheus:prometheus"
   "promtool:prometheus:usr/bin/promtool:promtool"
@@ -33,7 +33,7 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
   exit 1
 fi
 
-# A private copy of the package lists: the machine's own may be absent, and only root may refresh them.
+# A private copy of the package lists: the machine's own may be missing, and only root may update them.
 state=$cache/apt
 mkdir -p "$state/lists/partial" "$state/archives/partial" "$state/unpacked"
 options=(-qq -o "Dir::State::Lists=$state/lists" -o "Dir::Cache=$state" -o "Dir::Cache::Archives=$state/archives"
@@ -48,8 +48,8 @@ for row in "${wanted[@]}"; do
   have "$name" || ln -sf "$state/unpacked/$file" "$bin/$name"
 done
 
-# The distribution's Alertmanager reads its templates from a fixed folder below /usr/share, which only root could
-# fill. In our copy of it that name is replaced by one of equal length, relative to the folder of the copy.
+# The distribution's Alertmanager reads its templates from a fixed folder below /usr/share, where only root may write.
+# In our copy of the program that path is replaced by one of equal length, relative to the folder of the copy.
 shared=/usr/share/prometheus/alertmanager
 if [ ! -e "$shared/default.tmpl" ] && [ "$(readlink "$bin/alertmanager")" = "$state/unpacked/usr/bin/prometheus-alertmanager" ]; then
   home=$cache/alertmanager

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the Python stubs of the kubelet's PodResources API from our own .proto.
-# Usage: scripts/generate_stubs.sh [OUTPUT_FOLDER]   (default: beside the .proto; another folder to compare)
+# Generates the Python stubs of the kubelet's PodResources API from our own .proto.
+# Usage: scripts/generate_stubs.sh [OUTPUT_FOLDER]   (default: beside the .proto)
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -14,8 +14,8 @@ cd "$root"
 "$python" -m grpc_tools.protoc --proto_path=. \
   --python_out="$work" --pyi_out="$work" --grpc_python_out="$work" "$package/podresources.proto"
 
-# The package is `v1`, as the wire wants it, and so is everybody else's copy of this API. In the process-wide
-# descriptor pool the second copy to be imported would fail; in a pool of its own ours clashes with nothing.
+# The proto package must be `v1`, as it is in every other copy of this API. In protobuf's process-wide descriptor pool
+# importing a second copy fails, so ours gets a pool of its own.
 sed -i 's/_descriptor_pool\.Default()/_descriptor_pool.DescriptorPool()/' "$work/$package/podresources_pb2.py"
 grep -q '_descriptor_pool\.DescriptorPool()' "$work/$package/podresources_pb2.py"
 

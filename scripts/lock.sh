@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Resolves pyproject.toml into the two hashed locks: requirements.lock (what the image installs) and
-# requirements-dev.lock (that and every tool). Plain pip installs from either.
+# Resolves pyproject.toml into the two lock files with hashes: requirements.lock (what the image installs) and
+# requirements-dev.lock (the same and every tool). Plain pip can install from both.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -1,103 +1,140 @@
-"""A small API server over plain HTTP, for the demonstration and for tests.
+"""A small API server over plain HTTP, for the demo and for tests.
 
-It holds pods, nodes and namespaces as plain dictionaries and speaks what a watcher needs: paged lists, watches with
-bookmarks, resource versions that expire. It can be told to misbehave.
+It stores pods, nodes and namespaces as plain dictionaries and serves what a watcher uses: paged lists, watches with
+bookmarks, resource versions that expire. Tests can make single requests fail.
 """
 
 import json
+import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from simulators.api_server_http import KINDS, Fault, KindName, Object, Request, Server, error_line
+from simulators.api_server_http import KINDS, ApiFault, ApiHttpServer, ApiRequest, ResourceName, error_event
 from simulators.field_selector import matches
-
-__all__ = ["Fault", "KindName", "Object", "Request", "SimulatedApiServer"]
+from simulators.objects import KubernetesObject
 
 _SINGULAR = {"pods": "Pod", "nodes": "Node", "namespaces": "Namespace"}
-_MOST_LISTS = 100
-_MOST_CHANGES = 100_000
+_MAX_LISTS = 100
+_MAX_CHANGES = 100_000
+_MAX_REQUESTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
     version: int
     kind: str
-    before: Object | None
-    after: Object | None
+    before: KubernetesObject | None
+    after: KubernetesObject | None
     raw: bytes = b""
+    """A line that watches send as it is, instead of an event."""
 
 
 class SimulatedApiServer:
-    """Serves on a thread of its own between `start` and `stop`; every method may be called from any thread."""
+    """Serves in a thread of its own between `start` and `stop`. Every method may be called from any thread."""
 
     def __init__(self, port: int = 0, host: str = "127.0.0.1", token: str = "", bookmark_seconds: float = 1.0) -> None:
+        """With `token`, requests need it as bearer token. A silent watch sends a bookmark every `bookmark_seconds`."""
         self._address, self._token, self._bookmark_seconds = (host, port), token, bookmark_seconds
         self._changed = threading.Condition()
-        self._objects: dict[str, dict[tuple[str, str], Object]] = {kind: {} for kind in KINDS}
-        self._changes: deque[_Change] = deque(maxlen=_MOST_CHANGES)
+        self._objects: dict[str, dict[tuple[str, str], KubernetesObject]] = {kind: {} for kind in KINDS}
+        self._changes: deque[_Change] = deque(maxlen=_MAX_CHANGES)
         self._version = 1
         self._oldest = 0
-        self._epoch = 0
-        self._lists: dict[str, tuple[int, list[Object]]] = {}
-        self._faults: list[Fault] = []
+        """Resource versions before this one have expired."""
+        self._disconnects = 0
+        self._lists: dict[str, tuple[int, list[KubernetesObject]]] = {}
+        """Version and remaining objects of lists that were read in part, by continue token."""
+        self._faults: list[ApiFault] = []
+        self._clears = 0
         self._stopping = False
-        self._server: Server | None = None
+        self._port: socket.socket | None = None
+        self._server: ApiHttpServer | None = None
         self._thread: threading.Thread | None = None
-        self.requests: deque[Request] = deque(maxlen=10_000)
-        """What was asked lately."""
+        self._requests: deque[ApiRequest] = deque(maxlen=_MAX_REQUESTS)
 
     @property
     def url(self) -> str:
+        """Address of the server; the port is known after the first start."""
         return f"http://{self._address[0]}:{self._address[1]}"
 
+    @property
+    def requests(self) -> tuple[ApiRequest, ...]:
+        """The requests that were accepted lately, oldest first."""
+        with self._changed:
+            return tuple(self._requests)
+
     def start(self) -> None:
-        """Binds the port and serves. Raises OSError when the port is taken; after `stop`, the same port again."""
+        """Bind the port and serve; after a `stop`, on the same port again. Raises OSError when the port is taken."""
         self._stopping = False
-        self._server = Server(self._address, self)
-        self._address = (self._address[0], self._server.server_address[1])
+        self._reserve_port()
+        self._server = ApiHttpServer(self._address, self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """Ends every connection and frees the port; objects and versions stay."""
+    def stop(self, *, keep_port: bool = False) -> None:
+        """End every connection and free the port; objects and versions stay.
+
+        With `keep_port` the port stays reserved for the next start, and connections to it are refused until then.
+        """
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
         if self._server is not None and self._thread is not None:
             self._server.shutdown()
-            self._server.hang_up()
+            self._server.close_connections()
             self._server.server_close()
             self._thread.join()
         self._server = None
+        if self._port is not None and not keep_port:
+            self._port.close()
+            self._port = None
 
-    def put(self, kind: KindName, given: Object) -> None:
-        """Adds an object, or replaces the one of the same namespace and name."""
+    def _reserve_port(self) -> None:
+        """Bind a socket that never listens.
+
+        On Linux the server can bind the same port, because both sockets have SO_REUSEADDR (socketserver sets it), and
+        the kernel gives the port to no other process while the server is stopped.
+        """
+        if self._port is not None:
+            return
+        port = socket.socket()
+        try:
+            port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            port.bind(self._address)
+        except OSError:
+            port.close()
+            raise
+        self._address = (self._address[0], port.getsockname()[1])
+        self._port = port
+
+    def put(self, kind: ResourceName, given: KubernetesObject) -> None:
+        """Add an object, or replace the one with the same namespace and name."""
         with self._changed:
             self._version += 1
             meta = {**given["metadata"], "resourceVersion": str(self._version)}
             key = (str(meta.get("namespace", "")), str(meta["name"]))
             after = {**given, "metadata": meta}
-            self._note(_Change(self._version, kind, self._objects[kind].get(key), after))
+            self._add_change(_Change(self._version, kind, self._objects[kind].get(key), after))
             self._objects[kind][key] = after
 
-    def delete(self, kind: KindName, name: str, namespace: str = "") -> None:
-        """Raises KeyError when there is no such object."""
+    def delete(self, kind: ResourceName, name: str, namespace: str = "") -> None:
+        """Delete an object. Raises KeyError when there is no such object."""
         with self._changed:
             self._version += 1
             before = self._objects[kind].pop((namespace, name))
-            self._note(_Change(self._version, kind, before, None))
+            self._add_change(_Change(self._version, kind, before, None))
 
-    def send(self, kind: KindName, line: bytes) -> None:
-        """Sends a line of any content to the watches of a kind that are open now."""
+    def send(self, kind: ResourceName, line: bytes) -> None:
+        """Send a line of any content to the watches of a kind, also to later ones that begin at an older version."""
         with self._changed:
             self._version += 1
-            self._note(_Change(self._version, kind, None, None, line))
+            self._add_change(_Change(self._version, kind, None, None, line))
 
     def expire(self) -> None:
-        """Forgets all history: older versions, running watches and half-read lists answer 410."""
+        """Drop all history: watches from older versions, open ones included, and partly read lists end with 410."""
         with self._changed:
             self._version += 1
             self._oldest = self._version
@@ -106,33 +143,48 @@ class SimulatedApiServer:
             self._changed.notify_all()
 
     def disconnect(self) -> None:
-        """Drops every open watch without a word."""
+        """Close the connection of every watch that was accepted so far, without an event."""
         with self._changed:
-            self._epoch += 1
+            self._disconnects += 1
             self._changed.notify_all()
 
-    def misbehave(self, fault: Fault) -> None:
+    def add_fault(self, fault: ApiFault) -> None:
+        """Let the next requests of one type fail."""
         with self._changed:
             self._faults.append(fault)
 
-    def behave(self) -> None:
-        """Forgets all faults."""
+    def clear_faults(self) -> None:
+        """Remove all faults and end delays in progress."""
         with self._changed:
             self._faults.clear()
+            self._clears += 1
+            self._changed.notify_all()
 
-    def _note(self, change: _Change) -> None:
+    def _add_change(self, change: _Change) -> None:
         self._changes.append(change)
         self._changed.notify_all()
 
-    def pause(self, seconds: float) -> None:
-        """Waits so long, or until the server stops."""
+    def accept(self, kind: str, query: dict[str, str], authorization: str) -> ApiRequest:
+        """Record a request. What happens from now on affects it, even before it is served."""
+        watch = query.get("watch") in ("true", "1")
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping, seconds)
+            at = time.monotonic()
+            request = ApiRequest(kind, watch, query, authorization, at, self._disconnects, self._clears)
+            self._requests.append(request)
+            return request
 
     def allows(self, authorization: str) -> bool:
+        """Whether the header Authorization has the right token."""
         return not self._token or authorization == f"Bearer {self._token}"
 
-    def next_fault(self, on: str, kind: str) -> Fault | None:
+    def pause(self, request: ApiRequest, seconds: float) -> None:
+        """Wait until the time is over, the faults are cleared or the server stops."""
+        limit = min(seconds, threading.TIMEOUT_MAX)
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping or self._clears != request.clears, limit)
+
+    def next_fault(self, on: str, kind: str) -> ApiFault | None:
+        """Take the first fault that affects such a request; None when there is none."""
         with self._changed:
             for index, fault in enumerate(self._faults):
                 if fault.on == on and fault.kind in (None, kind):
@@ -141,8 +193,8 @@ class SimulatedApiServer:
                     return fault
         return None
 
-    def page(self, kind: str, query: dict[str, str]) -> Object | None:
-        """One page of a list; None when its continue token is not known any more."""
+    def page(self, kind: str, query: dict[str, str]) -> KubernetesObject | None:
+        """Return one page of a list; None when its continue token has expired."""
         with self._changed:
             token = query.get("continue")
             if token is None:
@@ -154,47 +206,53 @@ class SimulatedApiServer:
             else:
                 return None
             limit = int(query.get("limit", "0")) or len(items)
-            meta: Object = {"resourceVersion": str(version)}
+            meta: KubernetesObject = {"resourceVersion": str(version)}
             if len(items) > limit:
                 meta["continue"] = self._keep(version, items[limit:])
                 meta["remainingItemCount"] = len(items) - limit
         return {"kind": f"{_SINGULAR[kind]}List", "apiVersion": "v1", "metadata": meta, "items": items[:limit]}
 
-    def _keep(self, version: int, items: list[Object]) -> str:
+    def _keep(self, version: int, items: list[KubernetesObject]) -> str:
+        """Keep the remaining objects of a list and return their continue token."""
         self._version += 1
         token = f"rest-{self._version}"
         self._lists[token] = (version, items)
-        while len(self._lists) > _MOST_LISTS:
+        while len(self._lists) > _MAX_LISTS:
             self._lists.pop(next(iter(self._lists)))
         return token
 
-    def events(self, kind: str, query: dict[str, str]) -> Iterator[bytes]:
-        """The lines of a watch until its time is over; ends early with an ERROR line or by ConnectionResetError."""
+    def events(self, request: ApiRequest) -> Iterator[bytes]:
+        """Yield the lines of a watch until its time is over, or until an ERROR event for an expired version.
+
+        Raises ConnectionResetError when the server stops or disconnects.
+        """
+        kind, query = request.kind, request.query
         seen = int(query.get("resourceVersion", "0") or 0)
         selector = query.get("fieldSelector", "")
         end = time.monotonic() + int(query.get("timeoutSeconds", "1800"))
-        epoch, quiet_until = self._epoch, time.monotonic() + self._bookmark_seconds
+        bookmark_at = time.monotonic() + self._bookmark_seconds
         while (left := end - time.monotonic()) > 0:
             with self._changed:
-                self._check_open(epoch)
+                self._check_open(request)
                 expired = seen < self._oldest
                 found = self._since(seen)
                 version = self._version
                 if not found and not expired:
-                    self._changed.wait(max(0.0, min(left, quiet_until - time.monotonic())))
+                    self._changed.wait(max(0.0, min(left, bookmark_at - time.monotonic())))
+                    self._check_open(request)
             if expired:
-                yield error_line(410, "Expired", f"too old resource version: {seen} ({self._oldest})")
+                yield error_event(410, "Expired", f"too old resource version: {seen} ({self._oldest})")
                 return
             for change in found:
-                if change.kind == kind and (line := _line(change, selector)):
+                if change.kind == kind and (line := _event(change, selector)):
                     yield line
             seen = max(seen, version) if found else seen
-            if time.monotonic() >= quiet_until:
-                quiet_until = time.monotonic() + self._bookmark_seconds
+            if time.monotonic() >= bookmark_at:
+                bookmark_at = time.monotonic() + self._bookmark_seconds
                 yield _bookmark(kind, seen)
 
     def _since(self, version: int) -> list[_Change]:
-        """Changes after a version, oldest first."""
+        """Return the changes after a version, oldest first."""
         found: list[_Change] = []
         for change in reversed(self._changes):
             if change.version <= version:
@@ -202,25 +260,25 @@ class SimulatedApiServer:
             found.append(change)
         return found[::-1]
 
-    def _check_open(self, epoch: int) -> None:
-        if self._stopping or epoch != self._epoch:
-            raise ConnectionResetError("the watch was dropped")
+    def _check_open(self, request: ApiRequest) -> None:
+        if self._stopping or request.disconnects != self._disconnects:
+            raise ConnectionResetError("the watch was disconnected")
 
 
-def _line(change: _Change, selector: str) -> bytes:
-    """The event as a watch with this selector sees it: an object that leaves the selector is deleted."""
+def _event(change: _Change, selector: str) -> bytes:
+    """Make the event for a watch with this selector: an object that no longer matches it is deleted."""
     if change.raw:
         return change.raw
     before = change.before is not None and matches(change.before, selector)
     after = change.after is not None and matches(change.after, selector)
     if not before and not after:
         return b""
-    what = "DELETED" if not after else "MODIFIED" if before else "ADDED"
-    shown = change.after if change.after is not None else change.before
-    meta = {**(shown or {})["metadata"], "resourceVersion": str(change.version)}
-    return json.dumps({"type": what, "object": {**(shown or {}), "metadata": meta}}).encode()
+    event_type = "DELETED" if not after else "MODIFIED" if before else "ADDED"
+    item = (change.after if change.after is not None else change.before) or {}
+    meta = {**item["metadata"], "resourceVersion": str(change.version)}
+    return json.dumps({"type": event_type, "object": {**item, "metadata": meta}}).encode()
 
 
 def _bookmark(kind: str, version: int) -> bytes:
-    shown = {"kind": _SINGULAR[kind], "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}}
-    return json.dumps({"type": "BOOKMARK", "object": shown}).encode()
+    item = {"kind": _SINGULAR[kind], "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}}
+    return json.dumps({"type": "BOOKMARK", "object": item}).encode()

@@ -1,12 +1,10 @@
-"""The HTTP side of the simulated API server: one connection after another, and what may go wrong with each."""
+"""The HTTP side of the simulated API server: connections, requests, responses, and the faults of single requests."""
 
 import gzip
 import json
 import socket
 import sys
 import threading
-import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,63 +12,71 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-Object = dict[str, Any]
-KindName = Literal["pods", "nodes", "namespaces"]
-KINDS: tuple[KindName, ...] = ("pods", "nodes", "namespaces")
+from simulators.objects import KubernetesObject
+
+ResourceName = Literal["pods", "nodes", "namespaces"]
+KINDS: tuple[ResourceName, ...] = ("pods", "nodes", "namespaces")
 _COMPRESSED_FROM = 128 << 10
-"""Bytes above which the API server compresses an answer for whoever can read it."""
+"""Bytes from which the API server compresses a response, for clients that accept gzip."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """What goes wrong with the next requests of one sort."""
+class ApiFault:
+    """What goes wrong with the next requests of one type."""
 
     on: Literal["list", "watch"]
-    kind: KindName | None = None
+    kind: ResourceName | None = None
     """None: any kind."""
     times: int = 1
+    """How many requests it affects."""
     delay: float = 0.0
-    """Seconds before the answer."""
+    """Seconds before the response; infinite for one that comes only after `clear_faults`."""
     status: int = 0
-    """Answer with this HTTP status."""
+    """Respond with this HTTP status."""
     retry_after: int | None = None
+    """Seconds, for the header Retry-After of that response."""
     event: int = 0
-    """Answer a watch with an ERROR event of this code."""
+    """Respond to a watch with an ERROR event of this code."""
     garbage: bytes = b""
-    """Answer with this instead of JSON."""
+    """Respond with this instead of JSON."""
     drop: bool = False
-    """Close the connection after the head of the answer."""
+    """Close the connection after the headers of the response."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request as it came."""
+class ApiRequest:
+    """One request as it was accepted."""
 
     kind: str
     watch: bool
     query: dict[str, str]
     authorization: str
     at: float
+    """When it was accepted, by the monotonic clock."""
+    disconnects: int
+    """How often the server had disconnected its watches until then. A watch ends at the next time."""
+    clears: int
+    """How often the server's faults had been cleared until then. A delay ends at the next time."""
 
 
-class Behind(Protocol):
-    """What a connection asks of the server behind it."""
+class ApiBackend(Protocol):
+    """What the HTTP side needs of the API server."""
 
-    requests: deque[Request]
+    def accept(self, kind: str, query: dict[str, str], authorization: str) -> ApiRequest: ...
 
     def allows(self, authorization: str) -> bool: ...
 
-    def next_fault(self, on: str, kind: str) -> Fault | None: ...
+    def next_fault(self, on: str, kind: str) -> ApiFault | None: ...
 
-    def page(self, kind: str, query: dict[str, str]) -> Object | None: ...
+    def page(self, kind: str, query: dict[str, str]) -> KubernetesObject | None: ...
 
-    def events(self, kind: str, query: dict[str, str]) -> Iterator[bytes]: ...
+    def events(self, request: ApiRequest) -> Iterator[bytes]: ...
 
-    def pause(self, seconds: float) -> None: ...
+    def pause(self, request: ApiRequest, seconds: float) -> None: ...
 
 
-def status_of(code: int, reason: str, message: str) -> Object:
-    """What the API server says when it refuses."""
+def status_object(code: int, reason: str, message: str) -> KubernetesObject:
+    """Make the body of an API server's error."""
     return {
         "kind": "Status",
         "apiVersion": "v1",
@@ -81,21 +87,22 @@ def status_of(code: int, reason: str, message: str) -> Object:
     }
 
 
-def error_line(code: int, reason: str, message: str) -> bytes:
-    return json.dumps({"type": "ERROR", "object": status_of(code, reason, message)}).encode()
+def error_event(code: int, reason: str, message: str) -> bytes:
+    """Make an ERROR event of a watch."""
+    return json.dumps({"type": "ERROR", "object": status_object(code, reason, message)}).encode()
 
 
-class Server(ThreadingHTTPServer):
-    """Accepts connections, each served by a thread that ends with it."""
+class ApiHttpServer(ThreadingHTTPServer):
+    """Accepts connections; each is served by a thread that ends with it."""
 
     daemon_threads = False
     request_queue_size = 64
 
-    def __init__(self, address: tuple[str, int], behind: Behind) -> None:
-        self.behind = behind
+    def __init__(self, address: tuple[str, int], backend: ApiBackend) -> None:
+        self.backend = backend
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
-        super().__init__(address, _Exchange)
+        super().__init__(address, _RequestHandler)
 
     def get_request(self) -> tuple[socket.socket, Any]:
         connection, peer = super().get_request()
@@ -108,93 +115,90 @@ class Server(ThreadingHTTPServer):
             self._open.discard(request)
         super().shutdown_request(request)
 
-    def hang_up(self) -> None:
-        """Ends every connection, also those that a client keeps for later."""
+    def close_connections(self) -> None:
+        """End every connection, also the idle ones that clients keep for later requests."""
         with self._lock:
             for connection in self._open:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away in the middle is nothing to speak of."""
+        """Print nothing about a client that closed its connection."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
-class _Exchange(BaseHTTPRequestHandler):
-    """One connection."""
+class _RequestHandler(BaseHTTPRequestHandler):
+    """Serves one connection."""
 
-    server: Server
+    server: ApiHttpServer
     protocol_version = "HTTP/1.1"
     timeout = 30
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing: requests are kept for whoever asks."""
+        """Log nothing: the API server keeps the requests."""
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
-        query = dict(parse_qsl(parts.query))
         kind = parts.path.removeprefix("/api/v1/")
-        watch = query.get("watch") in ("true", "1")
-        authorization = self.headers.get("Authorization", "")
-        self.server.behind.requests.append(Request(kind, watch, query, authorization, time.time()))
-        if not self.server.behind.allows(authorization):
-            self._refuse(401, "Unauthorized")
+        request = self.server.backend.accept(kind, dict(parse_qsl(parts.query)), self.headers.get("Authorization", ""))
+        if not self.server.backend.allows(request.authorization):
+            self._send_error_status(401, "Unauthorized")
         elif kind not in KINDS:
-            self._refuse(404, "NotFound")
+            self._send_error_status(404, "NotFound")
         else:
-            self._serve(kind, query, watch=watch)
+            self._serve(request)
 
-    def _serve(self, kind: str, query: dict[str, str], *, watch: bool) -> None:
-        fault = self.server.behind.next_fault("watch" if watch else "list", kind)
-        if fault is not None and self._faulty(fault):
+    def _serve(self, request: ApiRequest) -> None:
+        fault = self.server.backend.next_fault("watch" if request.watch else "list", request.kind)
+        if fault is not None and self._apply(fault, request):
             return
-        if watch:
-            self._stream(kind, query)
+        if request.watch:
+            self._stream(request)
             return
-        page = self.server.behind.page(kind, query)
+        page = self.server.backend.page(request.kind, request.query)
         if page is None:
-            self._refuse(410, "Expired")
+            self._send_error_status(410, "Expired")
         else:
-            self._answer(200, json.dumps(page).encode())
+            self._send(200, json.dumps(page).encode())
 
-    def _faulty(self, fault: Fault) -> bool:
-        """Carries a fault out; False when it was only a delay."""
+    def _apply(self, fault: ApiFault, request: ApiRequest) -> bool:
+        """Apply a fault. Return False when it was only a delay and the request is still to be served."""
         if fault.delay:
-            self.server.behind.pause(fault.delay)
+            self.server.backend.pause(request, fault.delay)
         if fault.status:
-            self._refuse(fault.status, "Fault", fault.retry_after)
+            self._send_error_status(fault.status, "ApiFault", fault.retry_after)
         elif fault.event:
-            self._answer(200, error_line(fault.event, "Fault", "as told") + b"\n")
+            self._send(200, error_event(fault.event, "ApiFault", "a fault of the simulated API server") + b"\n")
         elif fault.garbage:
-            self._answer(200, fault.garbage)
+            self._send(200, fault.garbage)
         elif fault.drop:
-            self._head(200, ("Content-Length", "1000000"))
+            self._send_headers(200, ("Content-Length", "1000000"))
             self.close_connection = True
         else:
             return False
         return True
 
-    def _stream(self, kind: str, query: dict[str, str]) -> None:
-        self._head(200, ("Transfer-Encoding", "chunked"))
+    def _stream(self, request: ApiRequest) -> None:
+        self._send_headers(200, ("Transfer-Encoding", "chunked"))
         try:
-            for line in self.server.behind.events(kind, query):
+            for line in self.server.backend.events(request):
                 self.wfile.write(b"%x\r\n%b\n\r\n" % (len(line) + 1, line))
             self.wfile.write(b"0\r\n\r\n")
-        except OSError:  # dropped on purpose, or the watcher has gone
+        except OSError:  # the server disconnected, or the client did
             self.close_connection = True
 
-    def _refuse(self, code: int, reason: str, retry_after: int | None = None) -> None:
-        more = [] if retry_after is None else [("Retry-After", str(retry_after))]
-        self._answer(code, json.dumps(status_of(code, reason, reason)).encode(), *more)
+    def _send_error_status(self, code: int, reason: str, retry_after: int | None = None) -> None:
+        headers = [] if retry_after is None else [("Retry-After", str(retry_after))]
+        self._send(code, json.dumps(status_object(code, reason, reason)).encode(), *headers)
 
-    def _answer(self, code: int, body: bytes, *headers: tuple[str, str]) -> None:
+    def _send(self, code: int, body: bytes, *headers: tuple[str, str]) -> None:
         if len(body) > _COMPRESSED_FROM and "gzip" in self.headers.get("Accept-Encoding", ""):
             body, headers = gzip.compress(body, 1), (*headers, ("Content-Encoding", "gzip"))
-        self._head(code, ("Content-Length", str(len(body))), *headers)
+        self._send_headers(code, ("Content-Length", str(len(body))), *headers)
         self.wfile.write(body)
 
-    def _head(self, code: int, *headers: tuple[str, str]) -> None:
+    def _send_headers(self, code: int, *headers: tuple[str, str]) -> None:
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         for name, value in headers:

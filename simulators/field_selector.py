@@ -1,17 +1,17 @@
-"""Field selectors as far as a watcher uses them: `a.b=c,d.e!=f`, every part of which must hold."""
+"""Kubernetes field selectors as far as a watcher uses them: `a.b=c,d.e!=f`; every requirement must match."""
 
 from typing import Any
 
 
 def matches(given: dict[str, Any], selector: str) -> bool:
-    """Whether the object has these values; a field that is not there is empty."""
-    return all(_holds(given, part) for part in selector.split(",") if part)
+    """Whether the object matches the selector. A missing field counts as empty."""
+    return all(_matches_one(given, requirement) for requirement in selector.split(",") if requirement)
 
 
-def _holds(given: dict[str, Any], part: str) -> bool:
-    unequal = "!=" in part
-    path, _, wanted = part.partition("!=") if unequal else part.replace("==", "=").partition("=")
+def _matches_one(given: dict[str, Any], requirement: str) -> bool:
+    unequal = "!=" in requirement
+    path, _, expected = requirement.partition("!=") if unequal else requirement.replace("==", "=").partition("=")
     found: Any = given
     for step in path.split("."):
         found = found.get(step) if isinstance(found, dict) else None
-    return (str(found or "") == wanted) != unequal
+    return (str(found or "") == expected) != unequal

@@ -1,6 +1,7 @@
-"""A kubelet that only serves PodResources: a real gRPC server on a unix socket, for the demo and the tests.
+"""A kubelet that serves only the PodResources API: a real gRPC server on a unix socket, for the demo and for tests.
 
-It is as untidy as the real one: random order, one entry per device, pods without devices, answers that fail.
+Like the real one it lists in random order, one entry per device, and pods without devices too. Tests can make its
+calls fail.
 """
 
 import random
@@ -23,48 +24,55 @@ from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import (
 
 T = TypeVar("T")
 
-Holder = tuple[str, str, str, str, Iterable[str]]
-"""Namespace, pod, container, resource, device ids; no ids for a container without devices. An id given twice is
-listed twice, as for a device near two NUMA nodes. A resource without a slash is the driver of a resource claim,
-its ids `<pool>/<device>`."""
+KubeletAllocation = tuple[str, str, str, str, Iterable[str]]
+"""Namespace, pod, container, resource, device ids; no ids for a container without devices.
+
+An id given twice is listed twice, as for a device near two NUMA nodes. A resource without a slash is the driver of a
+ResourceClaim, its ids are `<pool>/<device>`.
+"""
 
 RATE_LIMITED = "rejected by rate limit"
-"""What the kubelet says with RESOURCE_EXHAUSTED when its socket is asked more than 100 times a second."""
+"""The kubelet's message with RESOURCE_EXHAUSTED when its socket gets more than 100 calls a second."""
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
-    """How List is answered; as it should be, unless told otherwise."""
+class ListBehavior:
+    """How List responds; the defaults are a kubelet without faults."""
 
     code: grpc.StatusCode | None = None
     """Fail with this code."""
     details: str = ""
+    """The message of that failure."""
     delay: float = 0.0
-    """Seconds before the answer; infinite for one that never comes."""
+    """Seconds before the response; infinite for one that never comes."""
     padding: int = 0
-    """Bytes by which the answer is larger than it need be."""
+    """Bytes by which the response is larger than necessary."""
 
 
-WELL = Behaviour()
+NORMAL = ListBehavior()
 
 
 class SimulatedKubelet:
-    """Serves `holders()`, asked anew for each List. A context manager; may be started again after a stop."""
+    """Serves what `allocations()` returns at each List. A context manager; can be started again after a stop."""
 
-    def __init__(self, socket_path: Path, holders: Callable[[], Iterable[Holder]], seed: int | None = None) -> None:
-        self.behaviour = WELL
+    def __init__(
+        self, socket_path: Path, allocations: Callable[[], Iterable[KubeletAllocation]], seed: int | None = None
+    ) -> None:
+        """`seed` makes the random order reproducible."""
+        self.behavior = NORMAL
         self.calls = 0
-        """Lists that were asked for, answered or not."""
+        """How many Lists were requested, successful or not."""
         self._path = socket_path
-        self._holders = holders
+        self._allocations = allocations
         self._random = random.Random(seed)  # noqa: S311  # order, not secrecy
         self._server: grpc.Server | None = None
         self._threads: ThreadPoolExecutor | None = None
 
     def start(self) -> None:
-        """Listens; the socket is in its place, ready, when this returns.
+        """Listen; the socket accepts connections when this returns.
 
-        As the kubelet does, under another name first: whoever finds the socket finds a listener.
+        As the kubelet does, it listens under another name first and then renames the socket: a client that finds the
+        socket finds a listener.
         """
         threads = ThreadPoolExecutor(8, "simulated-kubelet")
         server = grpc.server(threads)
@@ -76,7 +84,7 @@ class SimulatedKubelet:
         self._server, self._threads = server, threads
 
     def stop(self, *, leave_socket: bool = False) -> None:
-        """Stops at once, calls in progress included; a crashed kubelet leaves its socket behind."""
+        """Stop at once, calls in progress included. `leave_socket` leaves the socket, as a crashed kubelet does."""
         if self._server is None or self._threads is None:
             return
         self._server.stop(grace=None).wait()
@@ -96,46 +104,46 @@ class SimulatedKubelet:
 
     def _list(self, context: grpc.ServicerContext) -> api.ListPodResourcesResponse:
         self.calls += 1
-        behaviour = self.behaviour
-        if behaviour.delay:
-            _wait(behaviour.delay, context)
-        if behaviour.code is not None:
-            context.abort(behaviour.code, behaviour.details)
-        answer = self._answer()
-        if behaviour.padding:
-            answer.pod_resources.add(name="x" * behaviour.padding)
-        return answer
+        behavior = self.behavior
+        if behavior.delay:
+            _wait(behavior.delay, context)
+        if behavior.code is not None:
+            context.abort(behavior.code, behavior.details)
+        response = self._response()
+        if behavior.padding:
+            response.pod_resources.add(name="x" * behavior.padding)
+        return response
 
-    def _answer(self) -> api.ListPodResourcesResponse:
+    def _response(self) -> api.ListPodResourcesResponse:
         pods: dict[tuple[str, str], api.PodResources] = {}
-        for namespace, pod, container, resource, ids in self._shuffled(self._holders()):
+        for namespace, pod, container, resource, ids in self._shuffled(self._allocations()):
             listed = pods.setdefault((namespace, pod), api.PodResources(name=pod, namespace=namespace))
             entry = _container(listed, container)
             for device_id in self._shuffled(ids):
                 _add_device(entry, resource, device_id)
         return api.ListPodResourcesResponse(pod_resources=self._shuffled(pods.values()))
 
-    def _shuffled(self, things: Iterable[T]) -> list[T]:
-        shuffled = list(things)
+    def _shuffled(self, items: Iterable[T]) -> list[T]:
+        shuffled = list(items)
         self._random.shuffle(shuffled)
         return shuffled
 
 
 class _Lister(PodResourcesListerServicer):
-    """The generated service, handing each call on."""
+    """The generated service; it passes each call on."""
 
-    def __init__(self, answer: Callable[[grpc.ServicerContext], api.ListPodResourcesResponse]) -> None:
-        self._answer = answer
+    def __init__(self, respond: Callable[[grpc.ServicerContext], api.ListPodResourcesResponse]) -> None:
+        self._respond = respond
 
     def List(  # noqa: N802  # the name of the call
         self, request: api.ListPodResourcesRequest, context: grpc.ServicerContext
     ) -> api.ListPodResourcesResponse:
         del request  # it has no fields
-        return self._answer(context)
+        return self._respond(context)
 
 
 def _wait(seconds: float, context: grpc.ServicerContext) -> None:
-    """Until the time is over, the caller has gone, or the server stops."""
+    """Wait until the time is over, the client is gone or the server stops."""
     over = threading.Event()
     if context.add_callback(over.set):
         over.wait(min(seconds, threading.TIMEOUT_MAX))

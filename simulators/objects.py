@@ -1,7 +1,7 @@
-"""Pods, nodes, namespaces and Jobs as an API server would return them, for the demonstration and for tests.
+"""Pods, nodes, namespaces and Jobs as an API server returns them, for the demo and for tests.
 
-`pod` gives one that has just been created; `gated`, `unschedulable`, `bound` and `running` say what became of it.
-Each returns a new object.
+`pod` makes a pod that was just created; `gated`, `unschedulable`, `bound` and `running` return it in a later state.
+No function changes the object that it is given.
 """
 
 import copy
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-Object = dict[str, Any]
-Pairs = Mapping[str, str]
+KubernetesObject = dict[str, Any]
+StringPairs = Mapping[str, str]
 
 _NODE_CPU = "128"
 _NODE_MEMORY = "2113452448Ki"
@@ -21,16 +21,17 @@ _GPU_TAINT_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect"
 
 
 def stamp(at: float) -> str:
-    """A time as the API server writes it, from seconds since the epoch."""
+    """Format a time, in seconds since the epoch, as the API server writes it."""
     return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def uid_of(*parts: str) -> str:
-    """A uid that is the same each time for the same thing."""
+    """Make a uid that is the same each time for the same parts."""
     return str(uuid.UUID(bytes=hashlib.sha256("/".join(parts).encode()).digest()[:16], version=4))
 
 
-def namespace(name: str, labels: Pairs | None = None, created: float = 0.0) -> Object:
+def namespace(name: str, labels: StringPairs | None = None, created: float = 0.0) -> KubernetesObject:
+    """Make a namespace."""
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -45,7 +46,8 @@ def namespace(name: str, labels: Pairs | None = None, created: float = 0.0) -> O
     }
 
 
-def job(name: str, space: str, created: float = 0.0) -> Object:
+def job(name: str, space: str, created: float = 0.0) -> KubernetesObject:
+    """Make a Job that runs one pod, in the namespace `space`."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -60,8 +62,8 @@ def job(name: str, space: str, created: float = 0.0) -> Object:
     }
 
 
-def owner(kind: str, name: str, space: str) -> Object:
-    """A reference to the controller of a pod."""
+def owner(kind: str, name: str, space: str) -> KubernetesObject:
+    """Make an owner reference to the controller of a pod in the namespace `space`."""
     versions = {"Job": "batch/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1"}
     return {
         "apiVersion": versions.get(kind, "example.org/v1"),
@@ -77,13 +79,13 @@ def pod(
     name: str,
     space: str = "default",
     requests: Mapping[str, int | str] | None = None,
-    owned_by: Object | None = None,
+    owned_by: KubernetesObject | None = None,
     created: float = 0.0,
-    labels: Pairs | None = None,
-    annotations: Pairs | None = None,
-) -> Object:
-    """A pod that no scheduler has looked at yet; it asks for one GPU unless `requests` says otherwise."""
-    asked = {"nvidia.com/gpu": "1"} if requests is None else {key: str(value) for key, value in requests.items()}
+    labels: StringPairs | None = None,
+    annotations: StringPairs | None = None,
+) -> KubernetesObject:
+    """Make a pod that no scheduler has tried yet, in the namespace `space`. Without `requests` it requests one GPU."""
+    devices = {"nvidia.com/gpu": "1"} if requests is None else {key: str(value) for key, value in requests.items()}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -97,7 +99,7 @@ def pod(
             **({"ownerReferences": [owned_by]} if owned_by else {}),
         },
         "spec": {
-            "containers": [container("main", asked)],
+            "containers": [container("main", devices)],
             "restartPolicy": "Never" if owned_by and owned_by["kind"] == "Job" else "Always",
             "schedulerName": "default-scheduler",
             "priority": 0,
@@ -107,55 +109,58 @@ def pod(
     }
 
 
-def container(name: str, asked: Mapping[str, str]) -> Object:
-    """A container with these requests, and limits as the API server demands them of extended resources."""
+def container(name: str, devices: Mapping[str, str]) -> KubernetesObject:
+    """Make a container that requests these devices; the API server requires equal limits for them."""
     return {
         "name": name,
         "image": _IMAGE,
-        "resources": {"limits": dict(asked), "requests": {"cpu": "8", "memory": "64Gi", **asked}},
+        "resources": {"limits": dict(devices), "requests": {"cpu": "8", "memory": "64Gi", **devices}},
     }
 
 
-def gated(given: Object, *gates: str) -> Object:
-    """Held back by scheduling gates, with the condition that the API server writes at creation."""
+def gated(given: KubernetesObject, *gates: str) -> KubernetesObject:
+    """Return the pod with scheduling gates, and with the condition that the API server writes at creation."""
     changed = copy.deepcopy(given)
     changed["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
     text = "Scheduling is blocked due to non-empty scheduling gates"
     return _scheduled(changed, "False", None, reason="SchedulingGated", message=text)
 
 
-def unschedulable(given: Object, message: str, at: float = 0.0) -> Object:
-    """Tried by the scheduler in vain."""
+def unschedulable(given: KubernetesObject, message: str, at: float = 0.0) -> KubernetesObject:
+    """Return the pod as after the scheduler found no node for it, with the scheduler's message."""
     return _scheduled(given, "False", at, reason="Unschedulable", message=message)
 
 
-def bound(given: Object, node: str, at: float = 0.0) -> Object:
-    """Given to a node, where its containers do not run yet."""
+def bound(given: KubernetesObject, node: str, at: float = 0.0) -> KubernetesObject:
+    """Return the pod bound to a node, where its containers do not run yet."""
     changed = _scheduled(given, "True", at)
     changed["spec"]["nodeName"] = node
     changed["status"]["startTime"] = stamp(at)
     return changed
 
 
-def running(given: Object, node: str, at: float = 0.0) -> Object:
+def running(given: KubernetesObject, node: str, at: float = 0.0) -> KubernetesObject:
+    """Return the pod running on a node."""
     changed = bound(given, node, at)
     changed["status"]["phase"] = "Running"
-    for kind in ("Initialized", "Ready", "ContainersReady"):
-        changed["status"]["conditions"].append({"type": kind, "status": "True", "lastTransitionTime": stamp(at)})
+    for condition in ("Initialized", "Ready", "ContainersReady"):
+        changed["status"]["conditions"].append({"type": condition, "status": "True", "lastTransitionTime": stamp(at)})
     return changed
 
 
-def _scheduled(given: Object, status: str, at: float | None, **more: str) -> Object:
+def _scheduled(given: KubernetesObject, status: str, at: float | None, **fields: str) -> KubernetesObject:
     changed = copy.deepcopy(given)
     conditions = [each for each in changed["status"].get("conditions", ()) if each["type"] != "PodScheduled"]
-    when = None if at is None else stamp(at)
-    conditions.append({"type": "PodScheduled", "status": status, "lastTransitionTime": when, **more})
+    time = None if at is None else stamp(at)
+    conditions.append({"type": "PodScheduled", "status": status, "lastTransitionTime": time, **fields})
     changed["status"]["conditions"] = conditions
     return changed
 
 
-def gpu_labels(product: str, count: int, sharing: str = "none", replicas: int = 1, mig: str = "single") -> Object:
-    """The labels that GPU feature discovery gives a node."""
+def gpu_labels(
+    product: str, count: int, sharing: str = "none", replicas: int = 1, mig: str = "single"
+) -> KubernetesObject:
+    """Make the labels that GPU feature discovery sets on a node."""
     return {
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.product": product,
@@ -169,13 +174,13 @@ def gpu_labels(product: str, count: int, sharing: str = "none", replicas: int = 
 def node(
     name: str,
     gpus: Mapping[str, int] | None = None,
-    labels: Pairs | None = None,
-    taints: list[Object] | None = None,
+    labels: StringPairs | None = None,
+    taints: list[KubernetesObject] | None = None,
     created: float = 0.0,
-) -> Object:
-    """A ready node with these GPU resources; `cordoned` and `not_ready` say otherwise."""
-    there = {"cpu": _NODE_CPU, "memory": _NODE_MEMORY, "pods": "110", "ephemeral-storage": "1844284980Ki"}
-    there |= {resource: str(count) for resource, count in (gpus or {}).items()}
+) -> KubernetesObject:
+    """Make a ready node with these GPU resources."""
+    resources = {"cpu": _NODE_CPU, "memory": _NODE_MEMORY, "pods": "110", "ephemeral-storage": "1844284980Ki"}
+    resources |= {resource: str(count) for resource, count in (gpus or {}).items()}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -187,8 +192,8 @@ def node(
         },
         "spec": {"providerID": f"example:///{name}", **({"taints": taints} if taints else {})},
         "status": {
-            "capacity": dict(there),
-            "allocatable": dict(there),
+            "capacity": dict(resources),
+            "allocatable": dict(resources),
             "conditions": [
                 {
                     "type": "Ready",
@@ -201,7 +206,8 @@ def node(
     }
 
 
-def cordoned(given: Object) -> Object:
+def cordoned(given: KubernetesObject) -> KubernetesObject:
+    """Return the node cordoned, with the taint that Kubernetes adds then."""
     changed = copy.deepcopy(given)
     changed["spec"]["unschedulable"] = True
     taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -209,7 +215,8 @@ def cordoned(given: Object) -> Object:
     return changed
 
 
-def not_ready(given: Object) -> Object:
+def not_ready(given: KubernetesObject) -> KubernetesObject:
+    """Return the node as after its kubelet stopped reporting."""
     changed = copy.deepcopy(given)
     changed["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]
     return changed

@@ -1,5 +1,8 @@
 """Fixtures and options shared by every test."""
 
+import shutil
+import subprocess
+
 import pytest
 from hypothesis import settings
 
@@ -7,9 +10,22 @@ from hypothesis import settings
 settings.register_profile("gpugauge", deadline=None)
 settings.load_profile("gpugauge")
 
+CHROMIUM = (
+    "--headless",
+    "--no-sandbox",  # as root, which CI is, Chromium has no sandbox
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+
 
 def pytest_addoption(parser):
-    parser.addoption("--update-golden", action="store_true", help="write the golden pages anew instead of comparing")
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
 
 
 @pytest.fixture
@@ -23,3 +39,32 @@ def golden(request):
         assert text.splitlines() == path.read_text(encoding="utf-8").splitlines()
 
     return compare
+
+
+class Browser:
+    """Headless Chromium with an empty profile, started anew for each page."""
+
+    def __init__(self, executable, profile):
+        self._command = [executable, *CHROMIUM, f"--user-data-dir={profile}"]
+
+    def dom(self, url):
+        """The document as HTML after its scripts have run."""
+        return self._run("--dump-dom", url)
+
+    def screenshot(self, url, path, *, width=1280, height=900):
+        """Write a PNG of the page."""
+        self._run(f"--screenshot={path}", f"--window-size={width},{height}", url)
+
+    def _run(self, *arguments):
+        done = subprocess.run([*self._command, *arguments], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def browser(tmp_path):
+    """Chromium from PATH; where there is none the test is skipped. Tests that use it are marked `browser`."""
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    if executable is None:
+        pytest.skip("no Chromium on PATH (Debian: apt-get install chromium)")
+    return Browser(executable, tmp_path / "chromium")

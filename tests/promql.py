@@ -1,4 +1,4 @@
-"""What an expression asks for: the series it selects, and the labels by which it groups and joins."""
+"""What a PromQL expression reads: the series it selects, and the labels by which it groups and joins."""
 
 import re
 from collections.abc import Iterator
@@ -21,13 +21,14 @@ OPERATORS = {"Equal": "=", "NotEqual": "!=", "Re": "=~", "NotRe": "!~"}
 
 
 def walk(node: promql_parser.Expr) -> Iterator[promql_parser.Expr]:
-    """The node and all below it, parents first."""
+    """Yield the node and all nodes below it, parents first."""
     yield node
     for child in children(node):
         yield from walk(child)
 
 
 def children(node: promql_parser.Expr) -> list[promql_parser.Expr]:
+    """The nodes directly below a node."""
     match node:
         case promql_parser.BinaryExpr():
             return [node.lhs, node.rhs]
@@ -43,9 +44,10 @@ def children(node: promql_parser.Expr) -> list[promql_parser.Expr]:
 
 
 def selectors(expression: str) -> list[tuple[str, dict[str, Matcher]]]:
-    """Every metric name the expression selects, with its label matchers.
+    """Every metric name that the expression selects, with its label matchers.
 
-    A selector on `__name__` by an alternation of literals stands for each of them.
+    A selector on `__name__` with literals separated by `|` counts as one selector for each of them. Raises ValueError
+    for any other selector without a metric name.
     """
     found = []
     for node in walk(promql_parser.parse(expression)):
@@ -62,7 +64,7 @@ def _names(name: str | None, matcher: Matcher | None) -> list[str]:
     if name:
         return [name]
     if matcher is None or matcher.op not in ("=", "=~") or not LITERALS.fullmatch(matcher.value):
-        raise ValueError(f"a selector without a name that can be told: {matcher}")
+        raise ValueError(f"a selector without a metric name: {matcher}")
     return matcher.value.split("|")
 
 

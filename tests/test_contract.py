@@ -1,4 +1,4 @@
-"""Exporter, rules and dashboards meet here: whatever is asked for is exposed, recorded, or named as foreign."""
+"""What rules and dashboards select is exposed by the exporter, recorded by a rule, or listed here as foreign."""
 
 import json
 from pathlib import Path
@@ -18,27 +18,28 @@ FOREIGN = {
     "kube_pod_start_time": {"namespace", "pod"},
     "kube_pod_status_phase": {"namespace", "pod", "phase"},
 }
-"""Prometheus' own series, and kube-state-metrics' where no watcher speaks of a pod."""
+"""Labels of series that Prometheus writes itself, and of kube-state-metrics for pods that no watcher exposes."""
 
 TARGET = {"cluster", "job", "instance", "node"}
-"""Labels that a scrape adds; `cluster` comes from relabelling or federation."""
+"""Labels that a scrape adds; `cluster` comes from relabeling or federation."""
 
 DCGM = {
     "gpu", "UUID", "uuid", "pci_bus_id", "device", "modelName", "GPU_I_PROFILE", "GPU_I_ID", "GPU_CI_ID", "hostname",
     "Hostname", "namespace", "pod", "container", "pod_name", "pod_namespace", "container_name", "pod_uid",
     "exported_namespace", "exported_pod", "exported_container",
 }  # fmt: skip
-"""Labels of DCGM-named series in every generation, and what a scrape without honor_labels makes of them."""
+"""Labels of DCGM-named series in every generation, and their names after a scrape without honor_labels."""
 
-JOINED = {"engine", "model", "team", "q", "alert", "reason", "workload", "workload_type", "class", "uid"}
-"""Labels that rules make themselves or copy from info series."""
+COPIED = {"uid"}
+"""Labels that rules copy under another name."""
 
 
 def exposed():
+    """The label names of every metric of the two programs, by metric name."""
     found = {}
-    for _, _, metrics in sections():
-        for metric in metrics:
-            found.setdefault(metric.name, set()).update(metric.labels)
+    for section in sections():
+        for metric in section.metrics:
+            found.setdefault(metric.name, set()).update(metric.schema.names)
     return found
 
 
@@ -65,7 +66,7 @@ EXPRESSIONS = {name: rule.expr for name, rule in RULES.items()} | dict(panel_exp
 
 
 def labels_of(name):
-    """The labels by which a series may be selected; None where any may."""
+    """The labels by which a series may be selected; None for any."""
     if name in RECORDED:
         return None
     if name in FOREIGN:
@@ -75,27 +76,29 @@ def labels_of(name):
     return DCGM | TARGET if name in fields_by_name() else set()
 
 
-def test_there_are_expressions_to_judge():
+def test_expressions_of_rules_and_panels_are_found():
     assert len(EXPRESSIONS) > 60
     assert any("gpu-fleet" in name for name in EXPRESSIONS)
 
 
 @pytest.mark.parametrize("where", sorted(EXPRESSIONS))
-def test_asks_only_for_series_and_labels_that_exist(where):
+def test_an_expression_selects_only_series_and_labels_that_exist(where):
     for name, matchers in selectors(EXPRESSIONS[where]):
-        assert name in RECORDED | FOREIGN.keys() | EXPOSED.keys() | fields_by_name().keys(), f"nobody exposes {name}"
+        assert name in RECORDED | FOREIGN.keys() | EXPOSED.keys() | fields_by_name().keys(), (
+            f"{name} is exposed by nothing"
+        )
         allowed = labels_of(name)
         if allowed is not None:
             assert set(matchers) <= allowed, f"{name} has no such label"
 
 
 @pytest.mark.parametrize("where", sorted(RULES))
-def test_groups_only_by_labels_that_somebody_sets(where):
-    known = DCGM | TARGET | JOINED | {label for labels in EXPOSED.values() for label in labels}
+def test_a_rule_groups_only_by_labels_that_something_sets(where):
+    known = DCGM | TARGET | COPIED | {label for labels in EXPOSED.values() for label in labels}
     assert grouping_labels(EXPRESSIONS[where]) <= known
 
 
-def test_panels_read_recorded_series_and_the_exporters_health_only():
+def test_panels_read_only_recorded_series_and_those_of_gpugauge_itself():
     own = {name for name in EXPOSED if name.startswith("gpugauge_")}
     for where, expression in dict(panel_expressions()).items():
         names = {name for name, _ in selectors(expression)}
@@ -103,7 +106,7 @@ def test_panels_read_recorded_series_and_the_exporters_health_only():
         assert names <= RECORDED | own | FOREIGN.keys(), where
 
 
-def test_what_alerts_query_in_their_texts_is_recorded():
+def test_series_that_alerts_query_in_their_texts_are_recorded():
     for where, rule in RULES.items():
         if isinstance(rule, Alert):
             text = rule.description + rule.summary + "".join(value for _, value in rule.annotations)

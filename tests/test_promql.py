@@ -1,4 +1,4 @@
-"""What the reader of expressions finds in them."""
+"""The analysis of PromQL expressions for other tests."""
 
 import pytest
 
@@ -25,6 +25,6 @@ def test_every_label_of_a_grouping_or_join_is_found():
     assert grouping_labels(EXPRESSION) == {"node", "UUID", "model", "cluster"}
 
 
-def test_a_name_that_cannot_be_told_is_refused():
-    with pytest.raises(ValueError, match="a selector without a name"):
+def test_a_selector_without_a_literal_name_is_an_error():
+    with pytest.raises(ValueError, match="a selector without a metric name"):
         selectors('{__name__=~"a.*"}')

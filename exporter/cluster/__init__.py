@@ -1,1 +1,1 @@
-"""The cluster watcher: one per cluster; says which GPU pods are pending and why."""
+"""The cluster watcher: one per cluster; exposes which GPU pods are pending and why."""

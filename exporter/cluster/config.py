@@ -1,11 +1,16 @@
-"""What the cluster watcher is told once, at start."""
+"""The cluster watcher's configuration: the arguments, checked into one frozen record."""
 
+import argparse
 from dataclasses import dataclass
+
+from exporter.config import ConfigError, LogOptions, WebOptions, log_options, parse_names, web_options
+
+MAX_INTERVAL_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """Where the API server is, what counts as a GPU, and how much is shown.
+    """Where the API server is, what counts as a GPU, and how much is exposed.
 
     The API server is found by the first of these that is given: `api_server` (a plain http URL without
     authentication, for demonstrations and tests), `kubeconfig` or `context`, the pod's own service account, the
@@ -16,20 +21,46 @@ class ClusterConfig:
     kubeconfig: str | None = None
     context: str | None = None
     resources: tuple[str, ...] = ()
-    """Further resource names that count as GPUs, such as `amd.com/gpu`; a trailing `*` stands for any ending."""
+    """Further resource names that count as GPUs, such as `amd.com/gpu`; a trailing `*` matches any ending."""
     interval: float = 30.0
-    """Seconds between passes."""
+    """Seconds between collections."""
     tracked_pods: int = 500
-    """At most so many waiting pods get series of their own, the oldest first."""
+    """How many pending pods get series of their own, at most; the oldest ones do."""
     tracked_after: float = 60.0
-    """Seconds a pod must have waited before it gets series of its own."""
+    """Seconds that a pod must be pending before it gets series of its own."""
     stale_after: float = 120.0
-    """Seconds without contact after which the objects of a kind are no longer shown.
+    """Seconds without a confirmation by the API server after which the objects of a kind are no longer exposed.
 
-    A healthy watch is in touch at least every `watch_seconds`: it ends by itself and is resumed. Two minutes leave
-    room for one restart of the API server and no more.
+    A healthy watch confirms its objects at least every `watch_seconds`, because it ends by itself and is resumed. Two
+    minutes are enough for one restart of the API server.
     """
     watch_seconds: float = 90.0
     """Longest time one watch request lasts, in seconds; each lasts between two thirds of it and all of it."""
-    page: int = 500
-    """Objects asked for at once while listing."""
+    page_size: int = 500
+    """How many objects one page of a list has, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatcherConfig:
+    """The whole program's configuration: serving, logging, and the cluster."""
+
+    web: WebOptions
+    log: LogOptions
+    cluster: ClusterConfig
+
+
+def watcher_config(arguments: argparse.Namespace) -> WatcherConfig:
+    """Check the command line. Raises ConfigError with one message."""
+    if not 1 <= arguments.interval <= MAX_INTERVAL_SECONDS:
+        raise ConfigError(f"--interval {arguments.interval} is outside 1..{MAX_INTERVAL_SECONDS} seconds")
+    return WatcherConfig(
+        web=web_options(arguments),
+        log=log_options(arguments),
+        cluster=ClusterConfig(
+            api_server=arguments.api_server or None,
+            kubeconfig=arguments.kubeconfig or None,
+            context=arguments.context or None,
+            resources=parse_names(arguments.nvidia_resource_names),
+            interval=arguments.interval,
+        ),
+    )

@@ -1,96 +1,96 @@
-"""The cluster watcher as a whole: watches in the background, and a snapshot whenever a pass asks for one."""
+"""The flow of the cluster watcher: reflectors in the background, and a snapshot of their stores for each collection."""
 
 import logging
 import time
 from collections.abc import Callable
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.api import Api, jitter, open_api
+from exporter.cluster.kubernetes.api import KubernetesApi, jitter, open_api
 from exporter.cluster.kubernetes.decode import object_kinds
-from exporter.cluster.kubernetes.overrides import Malformed, malformed
+from exporter.cluster.kubernetes.overrides import MalformedOverride, malformed
+from exporter.cluster.kubernetes.reasons import SyncReason
 from exporter.cluster.kubernetes.records import Namespace
-from exporter.cluster.kubernetes.reflector import KindWatch
-from exporter.cluster.kubernetes.store import Table, TableView
+from exporter.cluster.kubernetes.reflector import Reflector
+from exporter.cluster.kubernetes.store import ObjectStore, StoreView
+from exporter.cluster.label_cache import LabelCache
 from exporter.cluster.metrics.families import families
-from exporter.cluster.metrics.label_cache import LabelMemory
-from exporter.cluster.view import View, view_of
+from exporter.cluster.view import ClusterView, view_of
 from exporter.gpu_names import gpu_resources
+from exporter.log import OnceLog
 from exporter.snapshot import Snapshot, SourceHealth
 
 _LOG = logging.getLogger(__name__)
-_MOST_NAMED = 1000
 
 
 class ClusterPipeline:
-    """Watches pods, nodes and namespaces; `take` never waits for the API server and never fails because of it."""
+    """Watches pods, nodes and namespaces. `collect` never waits for the API server and never fails because of it."""
 
     def __init__(
         self,
         config: ClusterConfig,
-        connect: Callable[[ClusterConfig], Api] = open_api,
+        connect: Callable[[ClusterConfig], KubernetesApi] = open_api,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`wall` returns seconds since the epoch; `clock` seconds from an arbitrary start, and must never jump."""
         self._config = config
         self._gpus = gpu_resources(config.resources)
-        self._named: set[Malformed] = set()
-        self._label = LabelMemory()
+        self._malformed_log = OnceLog(_LOG)
+        self._labels = LabelCache()
         kinds = object_kinds(self._gpus)
-        self._tables = tuple(Table(kind.name, wall, clock) for kind in kinds)
-        self._watches = tuple(
-            KindWatch(kind, table, lambda: connect(config), config, jitter)
-            for kind, table in zip(kinds, self._tables, strict=True)
+        self._stores = tuple(ObjectStore(kind.name, wall, clock) for kind in kinds)
+        self._reflectors = tuple(
+            Reflector(kind, store, lambda: connect(config), config, jitter)
+            for kind, store in zip(kinds, self._stores, strict=True)
         )
 
     def start(self) -> None:
-        """Begins to watch; returns at once, whether or not there is an API server."""
-        for watch in self._watches:
-            watch.start()
+        """Start the reflectors; returns at once, whether or not there is an API server."""
+        for reflector in self._reflectors:
+            reflector.start()
 
     def stop(self) -> None:
-        """Ends the watches and waits for them, a few seconds at most."""
-        for watch in self._watches:
-            watch.interrupt()
-        for watch in self._watches:
-            watch.join()
+        """Stop the reflectors and wait for them, a few seconds at most."""
+        for reflector in self._reflectors:
+            reflector.interrupt()
+        for reflector in self._reflectors:
+            reflector.join()
 
     def ready(self) -> bool:
-        """Whether every kind is known and current."""
-        return all(table.records is not None for table in self._views())
+        """Whether the objects of every kind are known and current."""
+        return all(store.records is not None for store in self._views())
 
-    def take(self, now: float) -> Snapshot:
-        """What the cluster looks like now, in seconds since the epoch."""
-        for watch in self._watches:
-            watch.revive()
-        tables = self._views()
-        view = view_of(now, self._gpus, tables, self._label)
-        found = tuple(families(view, self._config, self._ignored(view)))
-        self._label.next_pass()
-        return Snapshot(now, found, (health(tables),))
+    def collect(self, now: float) -> Snapshot:
+        """Make a snapshot of the stores; `now` is in seconds since the epoch."""
+        for reflector in self._reflectors:
+            reflector.restart_if_ended()
+        stores = self._views()
+        view = view_of(now, self._gpus, stores, self._labels)
+        found = tuple(families(view, self._config, self._malformed(view)))
+        self._labels.end_collection()
+        return Snapshot(now, found, (health(stores),))
 
-    def _views(self) -> tuple[TableView, ...]:
-        return tuple(table.view(self._config.stale_after) for table in self._tables)
+    def _views(self) -> tuple[StoreView, ...]:
+        return tuple(store.view(self._config.stale_after) for store in self._stores)
 
-    def _ignored(self, view: View) -> list[Malformed]:
-        """Values that are ignored now; each is named once in the log, and at most a thousand of them."""
-        spaces = [Namespace(name, switches) for name, switches in (view.namespaces or {}).items()]
-        found = malformed(view.pods or (), spaces, view.now)
+    def _malformed(self, view: ClusterView) -> list[MalformedOverride]:
+        """Find the overrides that are ignored now, and log each once."""
+        namespaces = [Namespace(name, overrides) for name, overrides in (view.namespaces or {}).items()]
+        found = malformed(view.pods or (), namespaces, view.now)
         for each in found:
-            if each not in self._named and len(self._named) < _MOST_NAMED:
-                self._named.add(each)
-                where = f"pod {each.namespace}/{each.pod}" if each.pod else f"namespace {each.namespace}"
-                _LOG.warning("%s: %r is no value for %s and is ignored", where, each.value, each.key)
+            where = f"pod {each.namespace}/{each.pod}" if each.pod else f"namespace {each.namespace}"
+            self._malformed_log.warning(f"{where}: {each.value!r} is not a value of {each.key} and is ignored")
         return found
 
 
-def health(tables: tuple[TableView, ...]) -> SourceHealth:
-    """The API server is up when all kinds are current and no last attempt has failed."""
-    seconds = max((table.list_seconds for table in tables), default=0.0)
-    for table in tables:
-        if table.problem is not None:
-            return SourceHealth("kubernetes", False, seconds, *table.problem)
-    for table in tables:
-        if table.records is None:
-            late = "stale" if table.synced_at is not None else "connecting"
-            return SourceHealth("kubernetes", False, seconds, late, f"the {table.object} are not known yet")
+def health(stores: tuple[StoreView, ...]) -> SourceHealth:
+    """Health of the API server: up while every store is current and no last attempt failed."""
+    seconds = max((store.list_seconds for store in stores), default=0.0)
+    for store in stores:
+        if store.problem is not None:
+            return SourceHealth("kubernetes", False, seconds, *store.problem)
+    for store in stores:
+        if store.records is None:
+            late = SyncReason.STALE if store.synced_at is not None else SyncReason.CONNECTING
+            return SourceHealth("kubernetes", False, seconds, late, f"the {store.object} are not known yet")
     return SourceHealth("kubernetes", True, seconds)

@@ -1,19 +1,19 @@
-"""Runs the cluster watcher: its pipeline, its sampler and its server, until a signal."""
+"""Runs the cluster watcher: its pipeline, the collection loop and the HTTP server, until a signal."""
 
 import time
 from collections.abc import MutableMapping
 
+from exporter.cluster.config import WatcherConfig
 from exporter.cluster.pipeline import ClusterPipeline
-from exporter.collection_loop import Sampler
-from exporter.config import WatcherConfig
-from exporter.exposition.exporter_metrics import SelfMetrics
-from exporter.program import ProgramPages, run_until_signalled, serve
+from exporter.collection_loop import CollectionLoop
+from exporter.exposition.exporter_metrics import ExporterMetrics
+from exporter.program import ProgramEndpoints, run_until_signaled, serve
 
 
 def run(config: WatcherConfig, environment: MutableMapping[str, str]) -> None:
     """Serve until SIGTERM. Raises ListenError, TlsError or WebConfigError before anything runs."""
     pipeline = ClusterPipeline(config.cluster)
-    sampler = Sampler(lambda: pipeline.take(time.time()), SelfMetrics({}), config.cluster.interval)
-    server = serve("gpugauge cluster watcher", config.web, ProgramPages(sampler, lambda: None), environment)
+    loop = CollectionLoop(lambda: pipeline.collect(time.time()), ExporterMetrics({}), config.cluster.interval)
+    server = serve("gpugauge cluster watcher", config.web, ProgramEndpoints(loop, lambda: None), environment)
     pipeline.start()
-    run_until_signalled(sampler, server, pipeline.stop)
+    run_until_signaled(loop, server, pipeline.stop)

@@ -1,1 +1,1 @@
-"""Command-line tools beside the two programs."""
+"""Commands of `gpugauge` beside the two programs."""

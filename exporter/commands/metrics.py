@@ -1,74 +1,82 @@
-"""Every metric that the two programs can expose, as data for the reference page and the contract test."""
+"""`gpugauge metrics`: every metric that the two programs can expose, as the Markdown of docs/metrics.md."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from exporter.cluster.metrics.families import METRICS as WATCHER_METRICS
-from exporter.exposition.exporter_metrics import ConfigState, SelfMetrics
-from exporter.metric import Kind, Metric
-from exporter.node.attribution import metrics as attribution_metrics
-from exporter.node.devices import metrics as device_metrics_module
+from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
+from exporter.metric import Kind, LabelSchema, Metric
+from exporter.node.attribution.metrics import METRICS as ALLOCATION_METRICS
+from exporter.node.devices.labels import LabelStyle, device_schema
+from exporter.node.devices.metrics import METRICS as DEVICE_METRICS
+from exporter.node.devices.metrics import dcgm_metric
 from exporter.node.program import load_counters
 from exporter.snapshot import Snapshot, SourceHealth, SourceProblem
 
-Section = tuple[str, str, tuple[Metric, ...]]
-"""Title, what to know about it, and its metrics."""
+
+class ReferenceSection(NamedTuple):
+    """One section of the reference."""
+
+    title: str
+    text: str
+    metrics: tuple[Metric, ...]
 
 
 DCGM_TEXT = """\
-The default counters file; a file of your own may name any field that DCGM knows. Label rows of the file
-(`DCGM_FI_DRIVER_VERSION`) appear as labels beside these. Holder labels are empty on a free or shared device and while
-the holder is not known."""
+The default counters file; a file of your own may name any field of DCGM. Label rows of the file
+(`DCGM_FI_DRIVER_VERSION`) appear as labels beside these. The labels `namespace`, `pod` and `container` are empty on an
+unallocated or shared device and while the allocation is unknown."""
 
 
 def dcgm_metrics() -> tuple[Metric, ...]:
-    """The DCGM-named series of the default counters file."""
-    kinds = device_metrics_module.KINDS
-    rows = [row for row in load_counters(None).counters.rows if row.type != "label"]
-    return tuple(Metric(row.name, kinds[row.type], row.help, device_metrics_module.DEVICE_LABELS) for row in rows)
+    """The DCGM-named metrics of the default counters file, with the labels that do not depend on options."""
+    schema = device_schema(LabelStyle("node"), ())
+    rows = load_counters(None).counters.sample_rows
+    return tuple(dcgm_metric(row.name, row.type, row.help, schema) for row in rows)
 
 
-def device_metrics() -> tuple[Metric, ...]:
-    """What the node exporter says of devices and who holds them, under our own names."""
-    return (*device_metrics_module.METRICS, *attribution_metrics.METRICS)
+def exporter_metrics(constant_labels: tuple[str, ...]) -> tuple[Metric, ...]:
+    """The exporter metrics of a program, taken from an exposition in which each of them has a sample."""
+    return tuple(_exporter_metrics(constant_labels))
 
 
-def self_metrics(constant: tuple[str, ...]) -> tuple[Metric, ...]:
-    """What a program says about itself, taken from a page on which each of them has a sample."""
-    return tuple(_self_metrics(constant))
-
-
-def _self_metrics(constant: tuple[str, ...]) -> Iterator[Metric]:
-    example = SelfMetrics(dict.fromkeys(constant, "x"), config=lambda: ConfigState("x", successful=True, at=0.0))
+def _exporter_metrics(constant_labels: tuple[str, ...]) -> Iterator[Metric]:
+    of_node = bool(constant_labels)
+    config = (lambda: ConfigState("x", successful=True, at=0.0)) if of_node else None
+    example = ExporterMetrics(dict.fromkeys(constant_labels, "x"), config=config)
     failed = SourceHealth("x", up=False, seconds=0.0, reason="x", message="x")
-    build = dict.fromkeys(("dcgm_version", "nvml_version", "source"), "x") if constant else {}
+    build = dict.fromkeys(("dcgm_version", "nvml_version", "source"), "x") if of_node else {}
     example.observe(
         Snapshot(0.0, (), (failed,), (SourceProblem("x", "x", "x"),), rejected={("x", "x"): 1}, build=build)
     )
-    if not constant:
-        example.config = None
     for family in example.collect():
-        labels = tuple(family.samples[0].labels)
         name = f"{family.name}_total" if family.type == "counter" else family.name
-        yield Metric(name, Kind(family.type), family.documentation, labels)
+        yield Metric(name, Kind(family.type), family.documentation, LabelSchema(tuple(family.samples[0].labels)))
 
 
-def sections() -> tuple[Section, ...]:
-    """The reference page's content."""
+def sections() -> tuple[ReferenceSection, ...]:
+    """Every section of the reference."""
     return (
-        (
-            "Node exporter: DCGM names",
-            DCGM_TEXT,
-            dcgm_metrics(),
+        ReferenceSection("Node exporter: DCGM names", DCGM_TEXT, dcgm_metrics()),
+        ReferenceSection(
+            "Node exporter: devices and allocations",
+            "A series that is absent means that its value is not known.",
+            (*DEVICE_METRICS, *ALLOCATION_METRICS),
         ),
-        ("Node exporter: devices and allocations", "Absent means not known.", device_metrics()),
-        ("Node exporter: about itself", "Kept with the Prometheus client library.", self_metrics(("hostname",))),
-        ("Cluster watcher", "No `hostname`: these are facts about the cluster.", WATCHER_METRICS),
-        ("Cluster watcher: about itself", "The same names as on the node exporter.", self_metrics(())),
+        ReferenceSection(
+            "Node exporter: exporter metrics",
+            "Written by the Prometheus client library, beside its own `process_…` metrics.",
+            exporter_metrics(("hostname",)),
+        ),
+        ReferenceSection("Cluster watcher", "No `hostname`: these are facts about the cluster.", WATCHER_METRICS),
+        ReferenceSection(
+            "Cluster watcher: exporter metrics", "The same names as on the node exporter.", exporter_metrics(())
+        ),
     )
 
 
 def markdown() -> str:
-    """The reference page."""
+    """Write the reference as Markdown."""
     parts = [
         "# Metrics",
         (
@@ -82,8 +90,8 @@ def markdown() -> str:
 
 
 def _table(metrics: tuple[Metric, ...]) -> str:
-    """The labels stand above the table where all of its metrics have the same."""
-    shared = len({m.labels for m in metrics}) == 1
+    """Write one table. Labels that all of its metrics share are listed above it once."""
+    shared = len({m.schema.names for m in metrics}) == 1
     head = ("metric", "type", "meaning") if shared else ("metric", "type", "labels", "meaning")
     rows = [(f"`{m.name}`", str(m.kind), *(() if shared else (_labels(m),)), m.help) for m in metrics]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---",) * len(head), *rows))
@@ -91,4 +99,4 @@ def _table(metrics: tuple[Metric, ...]) -> str:
 
 
 def _labels(metric: Metric) -> str:
-    return " ".join(f"`{label}`" for label in metric.labels) or "none"
+    return " ".join(f"`{label}`" for label in metric.schema.names) or "none"

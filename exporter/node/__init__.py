@@ -1,1 +1,1 @@
-"""The node exporter: one per GPU node; reads devices, attributes them to pods, serves the page."""
+"""The node exporter: one per GPU node; reads its devices, attributes them to pods and serves `/metrics`."""

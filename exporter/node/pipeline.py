@@ -1,38 +1,38 @@
-"""The whole flow of the node exporter on one screen: read devices and kubelet, attribute, give a snapshot."""
+"""One collection of the node exporter: read devices and kubelet, attribute devices to containers, make a snapshot."""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from exporter.node.attribution.allocation import Allocations, HeldAllocations
+from exporter.node.attribution.allocation import Allocations, LastKnownAllocations
 from exporter.node.attribution.attribute import AttributionRules
-from exporter.node.attribution.metrics import AllocationView
+from exporter.node.attribution.metrics import AttributionCache
 from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.labels import DeviceLabelCache, LabelStyle
+from exporter.node.devices.labels import DeviceLabelCache, LabelStyle, device_schema
 from exporter.node.devices.metrics import (
-    InventoryFamilies,
-    columns,
+    InventoryMetrics,
     dcgm_families,
     field_names,
     label_rows,
+    samples_by_field,
     unsupported,
 )
 from exporter.node.devices.readings import Readings
-from exporter.snapshot import Pass, Snapshot, SourceProblem
+from exporter.snapshot import CollectionCycle, Snapshot, SourceProblem
 from exporter.source import Source
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSources:
-    """What a pass reads; `kubelet` is None where devices are not attributed."""
+    """What a collection reads; `kubelet` is None where attribution is off."""
 
     devices: Source[Readings]
     kubelet: Source[Allocations] | None
 
 
 class NodePipeline:
-    """Takes snapshots of one node. Not thread-safe: the sampler's thread owns it."""
+    """Makes snapshots of one node. Not thread-safe: used by the collection loop's thread alone."""
 
     def __init__(
         self,
@@ -42,53 +42,55 @@ class NodePipeline:
         rules: AttributionRules,
         expected_gpus: Callable[[], int] = lambda: 0,
         clock: Callable[[], float] = time.time,
-        held: HeldAllocations | None = None,
+        last_known: LastKnownAllocations | None = None,
     ) -> None:
+        """`expected_gpus` gives how many GPUs the node should have, 0 where that is not known; `clock` Unix seconds."""
         self._sources = sources
         self._counters = counters
         self._names = field_names(counters)
         self._hostname = style.hostname
-        self._labels = DeviceLabelCache(style)
-        self._inventory = InventoryFamilies(style.hostname)
-        self._held = held or HeldAllocations()
-        self._allocation = AllocationView(style.hostname, rules)
+        self._schema = device_schema(style, tuple(row.name for row in counters.label_rows))
+        self._labels = DeviceLabelCache(style, self._schema)
+        self._inventory = InventoryMetrics(style.hostname)
+        self._last_known = last_known or LastKnownAllocations()
+        self._attribution = AttributionCache(style.hostname, rules)
         self._expected = expected_gpus
         self._clock = clock
 
-    def take(self) -> Snapshot:
-        """One pass over every source."""
-        this = Pass()
-        readings = this.read(self._sources.devices, Readings(self._sources.devices.name, self._clock(), ()))
-        allocations = self._allocations(this)
-        attribution, allocation_families = self._allocation.of(readings.inventory, allocations)
-        by_field = columns(readings)
+    def collect(self) -> Snapshot:
+        """Read every source once."""
+        cycle = CollectionCycle()
+        readings = cycle.read(self._sources.devices, Readings(self._sources.devices.name, self._clock(), ()))
+        allocations = self._allocations(cycle)
+        attribution, allocation_families = self._attribution.get(readings.inventory, allocations)
+        by_field = samples_by_field(readings)
         rows = label_rows(self._counters, readings, by_field)
-        labels = self._labels.labels(readings.inventory, attribution.holders, rows)
+        labels = self._labels.labels(readings.inventory, attribution.containers, rows)
         return Snapshot(
             taken_at=readings.taken_at,
             families=(
-                *dcgm_families(self._counters, by_field, labels),
+                *dcgm_families(self._counters, by_field, labels, self._schema),
                 *self._inventory.families(readings, self._expected()),
                 unsupported(readings, self._names, self._hostname),
                 *allocation_families,
             ),
-            health=tuple(this.health),
+            health=tuple(cycle.health),
             problems=tuple(SourceProblem(readings.source, *problem) for problem in readings.problems),
             rejected=self._rejected(readings),
             build=_build(readings),
         )
 
     def close(self) -> None:
-        """End what the sources hold open; bounded in time."""
+        """Close the sources; bounded in time."""
         self._sources.devices.close()
         if self._sources.kubelet is not None:
             self._sources.kubelet.close()
 
-    def _allocations(self, this: Pass) -> Allocations | None:
+    def _allocations(self, cycle: CollectionCycle) -> Allocations | None:
         if self._sources.kubelet is None:
             return None
-        fresh: Allocations | None = this.read(self._sources.kubelet, otherwise=None)
-        return self._held.latest(fresh)
+        fresh: Allocations | None = cycle.read(self._sources.kubelet, otherwise=None)
+        return self._last_known.latest(fresh)
 
     def _rejected(self, readings: Readings) -> Mapping[tuple[str, str], int]:
         counts: Counter[tuple[str, str]] = Counter()
@@ -98,7 +100,7 @@ class NodePipeline:
 
 
 def _build(readings: Readings) -> dict[str, str]:
-    """Versions for the build series; an empty text where a library is not in use."""
+    """The labels of `gpugauge_build_info` about the source; a version is empty where its library is not in use."""
     return {
         "dcgm_version": readings.versions.get("dcgm", "") if readings.source != "nvml" else "",
         "nvml_version": readings.versions.get("nvml", ""),

@@ -1,6 +1,6 @@
-"""The web configuration file of Prometheus exporters (`--web-config-file`), as far as this exporter offers it.
+"""The web configuration file of Prometheus exporters (`--web-config-file`), as far as gpugauge supports it.
 
-A key that is not offered is refused, never passed over: most of them restrict access.
+A key that is not supported is an error and never ignored, because most keys restrict access.
 """
 
 import ssl
@@ -16,10 +16,12 @@ from exporter.web.tls import TlsFiles
 
 _CLIENT_AUTH = {
     "NoClientCert": ssl.CERT_NONE,
-    "RequestClientCert": ssl.CERT_NONE,  # asked for and not judged: without consequence
+    "RequestClientCert": ssl.CERT_NONE,  # such a certificate would not be verified, so it is not asked for
     "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
     "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
 }
+_NULL = "tag:yaml.org,2002:null"
+"""YAML's tag of an empty value."""
 _VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 _HEADERS = (
     "Content-Security-Policy",
@@ -32,52 +34,57 @@ _TLS_KEYS = ("cert_file", "key_file", "client_ca_file", "client_auth_type", "min
 
 
 class WebConfigError(ConfigError):
-    """What is wrong with a web configuration file: one sentence with file, line and key."""
+    """The web configuration file cannot be used. The text is one message with file, line and key."""
 
 
 @dataclass(frozen=True, slots=True)
-class WebConfig:
-    """TLS, if any, and the headers that go out with every answer."""
+class WebConfigFile:
+    """TLS, if any, and the headers that are sent with every response."""
 
     tls: TlsFiles | None = None
     headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
-    """A place in the file, so that a complaint can name it. Values are never quoted unless from a known list."""
+class _ConfigNode:
+    """A key of the file with its value and its place, for error messages.
+
+    A message quotes a value only where it comes from a known list: the file may contain secrets.
+    """
 
     path: Path
     key: str
     node: yaml.Node
 
-    def wrong(self, what: str) -> WebConfigError:
+    def error(self, problem: str) -> WebConfigError:
+        """Make the error that names this place."""
         where = self.node.start_mark
-        return WebConfigError(f"{self.path}:{where.line + 1}: {self.key}: {what}")
+        return WebConfigError(f"{self.path}:{where.line + 1}: {self.key}: {problem}")
 
     def text(self) -> str:
-        if not isinstance(self.node, yaml.ScalarNode) or self.node.tag == "tag:yaml.org,2002:null":
-            raise self.wrong("wanted a text")
+        """The value as a text. Raises WebConfigError when it is a mapping, a list or empty."""
+        if not isinstance(self.node, yaml.ScalarNode) or self.node.tag == _NULL:
+            raise self.error("must be a text")
         return str(self.node.value)
 
-    def entries(self) -> Iterator["_Node"]:
-        """The values of a mapping, each with its key; an empty value is an empty mapping."""
-        if self.node.tag == "tag:yaml.org,2002:null":
+    def entries(self) -> Iterator["_ConfigNode"]:
+        """The entries of a mapping; an empty value is an empty mapping. Raises WebConfigError."""
+        if self.node.tag == _NULL:
             return
         if not isinstance(self.node, yaml.MappingNode):
-            raise self.wrong("wanted keys and values")
+            raise self.error("must have keys and values")
         seen: set[str] = set()
         for key, value in self.node.value:
-            # The mark of the key is where people look, also when the value begins a line further down.
+            # The error names the key's line, also when the value begins a line below.
             name = key.value if isinstance(key, yaml.ScalarNode) else "?"
             if name in seen:
-                raise _Node(self.path, name, key).wrong("given twice")
+                raise _ConfigNode(self.path, name, key).error("is given twice")
             seen.add(name)
-            yield _Node(self.path, name, value)
+            yield _ConfigNode(self.path, name, value)
 
 
-def load(path: Path) -> WebConfig:
-    """Reads the file; relative paths in it start at its own folder. Raises WebConfigError."""
+def load(path: Path) -> WebConfigFile:
+    """Read the file; relative paths in it start at the folder of the file. Raises WebConfigError."""
     tls: TlsFiles | None = None
     headers: dict[str, str] = {}
     for entry in _read(path).entries():
@@ -87,13 +94,13 @@ def load(path: Path) -> WebConfig:
             case "http_server_config":
                 headers = _http(entry)
             case "basic_auth_users":
-                raise entry.wrong("passwords are not supported: use client certificates (client_auth_type)")
+                raise entry.error("passwords are not supported: use client certificates (client_auth_type)")
             case _:
-                raise entry.wrong("unknown key; known: tls_server_config, http_server_config")
-    return WebConfig(tls, headers)
+                raise entry.error("unknown key; known: tls_server_config, http_server_config")
+    return WebConfigFile(tls, headers)
 
 
-def _read(path: Path) -> _Node:
+def _read(path: Path) -> _ConfigNode:
     try:
         root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except OSError as error:
@@ -105,66 +112,66 @@ def _read(path: Path) -> _Node:
         line = f":{mark.line + 1}" if mark else ""
         raise WebConfigError(f"{path}{line}: {getattr(error, 'problem', None) or 'is not YAML'}") from error
     if root is None:
-        return _Node(path, "file", yaml.ScalarNode("tag:yaml.org,2002:null", ""))
-    return _Node(path, "file", root)
+        return _ConfigNode(path, "file", yaml.ScalarNode(_NULL, ""))
+    return _ConfigNode(path, "file", root)
 
 
-def _tls(section: _Node) -> TlsFiles | None:
-    given: dict[str, _Node] = {}
+def _tls(section: _ConfigNode) -> TlsFiles | None:
+    given: dict[str, _ConfigNode] = {}
     for entry in section.entries():
         if entry.key not in _TLS_KEYS:
-            raise entry.wrong(f"not supported; supported here: {', '.join(_TLS_KEYS)}")
+            raise entry.error(f"not supported; supported here: {', '.join(_TLS_KEYS)}")
         given[entry.key] = entry
     if not given:
         return None
     for key in ("cert_file", "key_file"):
         if key not in given:
-            raise section.wrong(f"{key} is missing")
+            raise section.error(f"{key} is missing")
     found = {key: _file(entry) for key, entry in given.items() if key.endswith("_file")}
     auth = _one_of(given.get("client_auth_type"), _CLIENT_AUTH, "NoClientCert")
-    _agree(given, auth)
+    _check_client_ca(given, auth)
     version = _one_of(given.get("min_version"), _VERSIONS, "TLS12")
     return TlsFiles(found["cert_file"], found["key_file"], found.get("client_ca_file"), auth, version)
 
 
-def _agree(given: dict[str, _Node], auth: ssl.VerifyMode) -> None:
-    """A client CA that is not used, or verification without one, would look safer than it is."""
+def _check_client_ca(given: dict[str, _ConfigNode], auth: ssl.VerifyMode) -> None:
+    """Reject a client CA that is not used, and verification without one: both look safer than they are."""
     if auth is not ssl.CERT_NONE and "client_ca_file" not in given:
-        raise given["client_auth_type"].wrong("needs client_ca_file")
+        raise given["client_auth_type"].error("needs client_ca_file")
     if auth is ssl.CERT_NONE and "client_ca_file" in given:
-        raise given["client_ca_file"].wrong("has no effect without a client_auth_type that verifies")
+        raise given["client_ca_file"].error("has no effect without a client_auth_type that verifies")
 
 
-def _one_of(entry: _Node | None, choices: dict[str, Any], otherwise: str) -> Any:
+def _one_of(entry: _ConfigNode | None, choices: dict[str, Any], default: str) -> Any:
     if entry is None:
-        return choices[otherwise]
+        return choices[default]
     try:
         return choices[entry.text()]
     except KeyError:
-        raise entry.wrong(f'"{entry.text()}" is not supported; choose from {", ".join(choices)}') from None
+        raise entry.error(f'"{entry.text()}" is not supported; choose from {", ".join(choices)}') from None
 
 
-def _file(entry: _Node) -> Path:
+def _file(entry: _ConfigNode) -> Path:
     text = entry.text()
     if not text:
-        raise entry.wrong("wanted the name of a file")
+        raise entry.error("must be the name of a file")
     return entry.path.parent / text
 
 
-def _http(section: _Node) -> dict[str, str]:
+def _http(section: _ConfigNode) -> dict[str, str]:
     headers: dict[str, str] = {}
     for entry in section.entries():
         if entry.key == "headers":
             headers = dict(_headers(entry))
-        elif entry.key != "http2":  # HTTP/1.1 is served whatever it says
-            raise entry.wrong("unknown key; known: headers, http2")
+        elif entry.key != "http2":  # accepted and ignored: gpugauge serves HTTP/1.1 only
+            raise entry.error("unknown key; known: headers, http2")
     return headers
 
 
-def _headers(section: _Node) -> Iterator[tuple[str, str]]:
+def _headers(section: _ConfigNode) -> Iterator[tuple[str, str]]:
     for entry in section.entries():
         if entry.key not in _HEADERS:
-            raise entry.wrong(f"not a header that may be set; choose from {', '.join(_HEADERS)}")
+            raise entry.error(f"not a header that may be set; choose from {', '.join(_HEADERS)}")
         if not (entry.text().isascii() and entry.text().isprintable()):
-            raise entry.wrong("wanted one line of printable ASCII")
+            raise entry.error("must be one line of printable ASCII")
         yield entry.key, entry.text()

@@ -1,18 +1,19 @@
-"""One HTTP connection with every wait bounded, and the crowd of them with their number bounded.
+"""One HTTP connection with a deadline on every wait, and the pool of all connections with a limit on their number.
 
-uvicorn's own protocol lets a half-sent request or an unread response wait for ever, and answers 503 at its
-connection limit. Here both have deadlines, TLS handshakes count as connections, and at the limit the connection that
-has been waiting longest gives way to the new one.
+uvicorn's own protocol (0.54) has no deadline for a request that is half sent or for a response that the client does
+not read, and answers 503 at its connection limit. Here both have deadlines, a TLS handshake counts as a connection,
+and at the limit the connection that has waited longest is closed to make way for the new one.
 """
 
 import asyncio
 import enum
 import ssl
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 if TYPE_CHECKING:
     from uvicorn.config import Config
@@ -21,44 +22,53 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one client may take. Times in seconds, sizes in bytes."""
+    """How long a client may take, and how much it may send. Times in seconds, sizes in bytes."""
 
     request_seconds: float = 10.0
-    """From the first byte (or the connection) to the end of the headers, TLS handshake included."""
+    """From the first byte (or the connection) to the end of the headers, TLS handshake included.
+
+    A body may take as long again.
+    """
     response_seconds: float = 30.0
-    """From the whole request until the kernel has taken the last byte of the answer."""
+    """From the whole request until the kernel has taken the last byte of the response."""
     idle_seconds: float = 120.0
     """Between two requests on one connection; longer than usual scrape intervals."""
     connections: int = 128
     header_bytes: int = 16 * 1024
     request_bytes: int = 64 * 1024
-    """Of one request with its body, which nobody reads."""
+    """Of one request with its body, which is never read."""
     accepts: int = 16
-    """Accepted between two looks at those who are there already: far fewer than `connections`, so that in a flood a
-    request that came with its connection is read before newcomers could push it out."""
+    """Connections accepted before the event loop reads from those that are open already.
+
+    It is far below `connections`: in a flood, a request that arrived with its connection is read before new
+    connections could close it.
+    """
     queue: int = 512
-    """Connections that wait in the kernel to be accepted."""
+    """Length of the kernel's queue of connections that are not accepted yet."""
 
 
 class Phase(enum.Enum):
-    """What a connection is waiting for: the client's request, the client's reading, or nothing in particular."""
+    """What a connection waits for."""
 
-    ASKING = enum.auto()
-    ANSWERING = enum.auto()
+    REQUEST = enum.auto()
+    """For the rest of a request."""
+    RESPONSE = enum.auto()
+    """For the response to be written and taken by the client."""
     IDLE = enum.auto()
+    """For the next request."""
 
 
-class Crowd:
-    """Every open connection, in the order in which they began to wait for what they now wait for."""
+class ConnectionPool:
+    """Every open connection, in the order in which each entered its present phase."""
 
     def __init__(self, limits: Limits, context: Callable[[], ssl.SSLContext] | None = None) -> None:
-        """`context` gives the TLS context for the next connection; None serves plain HTTP."""
+        """`context` returns the TLS context for the next connection; None serves plain HTTP."""
         self.limits = limits
         self.context = context
-        self._members: dict[Connection, None] = {}
+        self._connections: dict[BoundedConnection, None] = {}
 
     def __len__(self) -> int:
-        return len(self._members)
+        return len(self._connections)
 
     def protocol(
         self,
@@ -66,94 +76,105 @@ class Crowd:
         server_state: "ServerState",
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> "Connection":
-        """What uvicorn calls for each accepted connection, in place of the class it would use."""
-        return Connection(self, config, server_state, app_state, _loop)
+    ) -> "BoundedConnection":
+        """Make the protocol of one accepted connection; uvicorn calls this in place of a protocol class."""
+        return BoundedConnection(self, config, server_state, app_state, _loop)
 
-    def admit(self, newcomer: "Connection") -> None:
-        """Takes a connection in, at the limit in exchange for the one that has been waiting longest.
+    def add(self, new: "BoundedConnection") -> None:
+        """Add a connection; at the limit, drop the one that has waited longest.
 
-        One that is being answered gives way only where all are.
+        A connection that waits for its response is dropped only where all of them do.
         """
-        if len(self._members) >= self.limits.connections:
-            waiting = (member for member in self._members if member.phase is not Phase.ANSWERING)
-            next(waiting, next(iter(self._members))).drop()
-        self._members[newcomer] = None
+        if len(self._connections) >= self.limits.connections:
+            candidates = (each for each in self._connections if each.phase is not Phase.RESPONSE)
+            next(candidates, next(iter(self._connections))).drop()
+        self._connections[new] = None
 
-    def requeue(self, member: "Connection") -> None:
-        if member in self._members:
-            del self._members[member]
-            self._members[member] = None
+    def move_to_end(self, connection: "BoundedConnection") -> None:
+        """Make the connection the one that has waited for the shortest time."""
+        if connection in self._connections:
+            del self._connections[connection]
+            self._connections[connection] = None
 
-    def forget(self, member: "Connection") -> None:
-        self._members.pop(member, None)
+    def remove(self, connection: "BoundedConnection") -> None:
+        """Remove a connection that ended; nothing happens when it is not there."""
+        self._connections.pop(connection, None)
 
     def drop_all(self) -> None:
-        for member in list(self._members):
-            member.drop()
+        """Drop every connection."""
+        for connection in list(self._connections):
+            connection.drop()
 
 
-class Connection(HttpToolsProtocol):
-    """uvicorn's protocol with deadlines; it calls the crowd's TLS itself so that handshakes are bounded, too."""
+class BoundedConnection(HttpToolsProtocol):
+    """uvicorn's protocol with deadlines.
+
+    It starts TLS itself, after the connection was counted, so that a handshake is bounded, too.
+    """
 
     def __init__(
         self,
-        crowd: Crowd,
+        pool: ConnectionPool,
         config: "Config",
         server_state: "ServerState",
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.phase = Phase.ASKING
-        self._crowd = crowd
+        self.phase = Phase.REQUEST
+        self._pool = pool
         self._timer: asyncio.TimerHandle | None = None
+        self._unanswered: deque[RequestResponseCycle] = deque()
         self._received = 0
-        self._early = b""
+        self._early_data = b""
         self._reading_head = False
         self._reading_message = False
         self._head_bytes = 0
         self._raw: asyncio.Transport
         self._handshake: asyncio.Task[None] | None = None
 
-    # What the event loop calls
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast("asyncio.Transport", transport)
-        # Writing pauses with the first byte that the kernel does not take: one piece of a page waits, never a page.
+        # asyncio pauses writing above `high` bytes. With 0 it pauses as soon as the kernel does not take a byte, so
+        # that one piece of a response waits in memory and never a whole response.
         self._raw.set_write_buffer_limits(high=0)
-        self._crowd.admit(self)
-        self._enter(Phase.ASKING)
-        if self._crowd.context is None:
+        self._pool.add(self)
+        self._enter(Phase.REQUEST)
+        if self._pool.context is None:
             super().connection_made(self._raw)
         else:
-            self._handshake = self.loop.create_task(self._secure(self._crowd.context()))
+            self._handshake = self.loop.create_task(self._start_tls(self._pool.context()))
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
-        if self._received > self._crowd.limits.request_bytes:
+        if self._received > self._pool.limits.request_bytes:
             self.drop()
         elif self.transport is None:
-            self._early += data  # decrypted before the handshake's task could take note of its end
+            # asyncio passes on decrypted data when the handshake ends, before the task that waits for its end runs.
+            self._early_data += data
         else:
-            self._feed(data)
+            self._parse(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._leave()
+        self._leave_pool()
+        self._stop_responses()
         if self.transport is not None:
             super().connection_lost(exc)
 
-    # What uvicorn calls
+    # Called by uvicorn
 
     def on_response_complete(self) -> None:
         self._received = 0
+        self._unanswered.popleft()
         super().on_response_complete()
-        if self._busy():
-            self._enter(Phase.ANSWERING)
+        if self._responding():
+            self._enter(Phase.RESPONSE)
         else:
-            self._enter(Phase.ASKING if self._reading_message or self.pipeline else Phase.IDLE)
+            self._enter(Phase.REQUEST if self._reading_message or self.pipeline else Phase.IDLE)
 
-    # What the parser calls
+    # Called by the parser (httptools)
 
     def on_message_begin(self) -> None:
         self._reading_head = self._reading_message = True
@@ -171,50 +192,61 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._reading_head = False
         super().on_headers_complete()
+        self._unanswered.append(self.cycle)
         if self.parser.should_upgrade():
-            self.cycle.keep_alive = False  # no other protocol is spoken here, and the parser reads no further
+            # No other protocol is served, and after a request to upgrade httptools parses nothing more.
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         self._reading_message = False
         super().on_message_complete()
 
-    # What is added
+    # Added to uvicorn's protocol
 
     def drop(self) -> None:
-        """Ends the connection now; what was not sent yet is lost."""
-        self._leave()
-        self._silence()
+        """End the connection now; what was not sent yet is lost."""
+        self._leave_pool()
+        self._stop_responses()
         self._raw.abort()
 
-    async def _secure(self, context: ssl.SSLContext) -> None:
-        seconds = self._crowd.limits.request_seconds
+    def _stop_responses(self) -> None:
+        """Make uvicorn write no more of any response."""
+        # uvicorn (0.54) does so itself only for the last of several pipelined requests. The responses to the others it
+        # writes to the closed transport, and asyncio logs a warning for each such write.
+        for cycle in self._unanswered:
+            cycle.disconnected = True
+
+    async def _start_tls(self, context: ssl.SSLContext) -> None:
+        seconds = self._pool.limits.request_seconds
         try:
             secured = await self.loop.start_tls(
                 self._raw, self, context, server_side=True, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=1.0
             )
-        except OSError:  # no handshake: the client's affair, and too cheap for anyone to fill the log with
-            self._leave()
+        except OSError:
+            # A failed handshake (ssl.SSLError is an OSError) is not logged: any client could fill the log with them.
+            self._leave_pool()
             return
-        if secured is None:  # closed during the handshake
-            self._leave()
+        if secured is None:  # asyncio's result when the client closed the connection during the handshake
+            self._leave_pool()
             return
         super().connection_made(secured)
-        secured.set_write_buffer_limits(high=1, low=0)  # asyncio's TLS counts `high` itself as too much
-        if self._early:
-            self._feed(self._early)
-            self._early = b""
+        # asyncio's TLS transport pauses writing at `high` bytes and not above them, so that 0 would pause it always.
+        secured.set_write_buffer_limits(high=1, low=0)
+        if self._early_data:
+            self._parse(self._early_data)
+            self._early_data = b""
 
-    def _feed(self, data: bytes) -> None:
-        if self.phase is Phase.IDLE or (self.phase is Phase.ANSWERING and not self._busy()):
-            self._enter(Phase.ASKING)
+    def _parse(self, data: bytes) -> None:
+        if self.phase is Phase.IDLE or (self.phase is Phase.RESPONSE and not self._responding()):
+            self._enter(Phase.REQUEST)
         super().data_received(data)
-        if self._reading_head and self._received > self._crowd.limits.header_bytes:
+        if self._reading_head and self._received > self._pool.limits.header_bytes:
             self.send_400_response("the headers are too long")
-        if self.phase is Phase.ASKING and self._busy():
-            self._enter(Phase.ANSWERING)
+        if self.phase is Phase.REQUEST and self._responding():
+            self._enter(Phase.RESPONSE)
 
     def send_400_response(self, msg: str) -> None:
-        """Says that a request is malformed; quietly ends the connection where an answer is under way or was given."""
+        """Answer that a request is malformed; only end the connection where another response began or was sent."""
         in_body = self._reading_message and not self._reading_head
         self._reading_head = False
         if self.cycle is not None and (in_body or not self.cycle.response_complete):
@@ -223,42 +255,44 @@ class Connection(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def _count_head(self, size: int) -> None:
-        """The parser itself has no limit; what is raised here it reports as a malformed request."""
+        """Count bytes of the request's head. Raises ValueError above the limit.
+
+        httptools (0.9) has no limit of its own; an exception in one of its callbacks makes it report a malformed
+        request.
+        """
         self._head_bytes += size
-        if self._head_bytes > self._crowd.limits.header_bytes:
+        if self._head_bytes > self._pool.limits.header_bytes:
             raise ValueError("the headers are too long")
 
-    def _silence(self) -> None:
-        if self.cycle is not None:
-            self.cycle.disconnected = True
-
-    def _busy(self) -> bool:
-        """Whether an answer is owed, or given but not yet taken by the kernel."""
-        owed = self.cycle is not None and not self.cycle.response_complete
+    def _responding(self) -> bool:
+        """Whether a response is not finished, or finished and not yet taken by the kernel."""
+        unfinished = self.cycle is not None and not self.cycle.response_complete
         transports = (self._raw, self.transport)
-        return owed or any(one.is_closing() or one.get_write_buffer_size() > 0 for one in transports)
+        return unfinished or any(one.is_closing() or one.get_write_buffer_size() > 0 for one in transports)
 
     def _enter(self, phase: Phase) -> None:
-        limits = self._crowd.limits
+        """Begin a phase: its deadline starts now."""
+        limits = self._pool.limits
         seconds = {
-            Phase.ASKING: limits.request_seconds,
-            Phase.ANSWERING: limits.response_seconds,
+            Phase.REQUEST: limits.request_seconds,
+            Phase.RESPONSE: limits.response_seconds,
             Phase.IDLE: limits.idle_seconds,
         }[phase]
         self.phase = phase
-        self._crowd.requeue(self)
+        self._pool.move_to_end(self)
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self.loop.call_later(seconds, self._expired)
+        self._timer = self.loop.call_later(seconds, self._expire)
 
-    def _expired(self) -> None:
-        if self.phase is Phase.ANSWERING and not self._busy():
+    def _expire(self) -> None:
+        # The kernel may have taken the last byte since: without new data nothing else ends the phase RESPONSE.
+        if self.phase is Phase.RESPONSE and not self._responding():
             self._enter(Phase.IDLE)
         else:
             self.drop()
 
-    def _leave(self) -> None:
-        self._crowd.forget(self)
+    def _leave_pool(self) -> None:
+        self._pool.remove(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

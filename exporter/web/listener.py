@@ -1,4 +1,4 @@
-"""Listening sockets: from an address as dcgm-exporter spells it, or handed over by systemd."""
+"""Listening sockets: bound to an address as dcgm-exporter spells it, or passed by systemd."""
 
 import errno
 import os
@@ -13,18 +13,18 @@ _MOST_INHERITED = 16
 
 
 class ListenError(Exception):
-    """Why there is no socket to listen on: one sentence."""
+    """There is no socket to listen on. The text is one message for the operator."""
 
 
 def parse(address: str) -> tuple[str, int]:
-    """Host (empty for all addresses) and port of `host:port`, `[v6]:port` or `:port`; ListenError otherwise."""
+    """Read `host:port`, `[IPv6]:port` or `:port`. An empty host means all addresses. Raises ListenError."""
     match = _ADDRESS.fullmatch(address)
     if match is None or int(match["port"]) > 65535:  # noqa: PLR2004 the largest port
-        raise ListenError(f'"{address}" is no address to listen on: wanted host:port, [IPv6]:port or :port')
+        raise ListenError(f'"{address}" is not an address to listen on: use host:port, [IPv6]:port or :port')
     return match["six"] or match["name"] or "", int(match["port"])
 
 
-def _sentence(error: OSError, host: str, port: int) -> str:
+def _message(error: OSError, host: str, port: int) -> str:
     match error.errno:
         case errno.EADDRINUSE:
             return f"port {port} is already in use: another process listens there; choose one with --address"
@@ -36,12 +36,12 @@ def _sentence(error: OSError, host: str, port: int) -> str:
             return f'cannot listen on "{host}", port {port}: {error.strerror or error}'
 
 
-def _everywhere(port: int) -> socket.socket:
-    """One socket for IPv6 and IPv4, or for IPv4 alone where the kernel has no IPv6."""
+def _bind_all(port: int) -> socket.socket:
+    """Make one socket for IPv6 and IPv4, or for IPv4 alone where the kernel has no IPv6."""
     try:
         return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
     except ValueError:
-        pass  # socket.create_server's word for "no dual-stack sockets here"
+        pass  # raised by socket.create_server where dual-stack sockets are not available
     except OSError as error:
         if error.errno not in {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT}:
             raise
@@ -49,17 +49,20 @@ def _everywhere(port: int) -> socket.socket:
 
 
 def bind(address: str) -> socket.socket:
-    """A socket that listens on `address`; every address of the machine when the host is empty or `::`."""
+    """Make a socket that listens on `address`; on every address of the machine when the host is empty or `::`.
+
+    Raises ListenError.
+    """
     host, port = parse(address)
     try:
         if host in {"", "::"}:
-            return _everywhere(port)
+            return _bind_all(port)
         family, *_, target = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(target[:2], family=family)
     except socket.gaierror as error:
-        raise ListenError(f'"{host}" is no address or known host name: choose one with --address') from error
+        raise ListenError(f'"{host}" is not an address or known host name: choose one with --address') from error
     except OSError as error:
-        raise ListenError(_sentence(error, host, port)) from error
+        raise ListenError(_message(error, host, port)) from error
 
 
 def _adopt(descriptor: int) -> socket.socket:
@@ -67,21 +70,21 @@ def _adopt(descriptor: int) -> socket.socket:
         os.set_inheritable(descriptor, False)
         adopted = socket.socket(fileno=descriptor)
     except OSError as error:
-        raise ListenError(f"descriptor {descriptor} passed by systemd is no open socket") from error
+        raise ListenError(f"descriptor {descriptor} passed by systemd is not an open socket") from error
     if adopted.type != socket.SOCK_STREAM or not adopted.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
         adopted.close()
-        raise ListenError(f"descriptor {descriptor} passed by systemd is no listening stream socket")
+        raise ListenError(f"descriptor {descriptor} passed by systemd is not a listening stream socket")
     return adopted
 
 
 def inherited(environment: MutableMapping[str, str], pid: int) -> list[socket.socket]:
-    """The sockets that systemd passed to this process (sd_listen_fds(3)), at least one.
+    """Return the sockets that systemd passed to this process (sd_listen_fds(3)), at least one. Raises ListenError.
 
-    The variables are taken out of `environment`, so that no child takes the descriptors for its own.
+    The variables are removed from `environment`: a child process must not mistake the descriptors for its own.
     """
     for_pid = environment.pop("LISTEN_PID", "")
     count = environment.pop("LISTEN_FDS", "")
     environment.pop("LISTEN_FDNAMES", None)
     if for_pid != str(pid) or not count.isdecimal() or not 1 <= int(count) <= _MOST_INHERITED:
-        raise ListenError("systemd passed no socket to this process (LISTEN_PID and LISTEN_FDS do not say so)")
+        raise ListenError("systemd passed no socket to this process: LISTEN_PID or LISTEN_FDS does not match")
     return [_adopt(_FIRST_INHERITED + offset) for offset in range(int(count))]

@@ -1,4 +1,4 @@
-"""Which of the four rendered forms of a page a client gets: pure functions over request headers."""
+"""Content negotiation: which of the four rendered forms of an exposition a client gets, from request headers. Pure."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 def _quality(text: str) -> float:
-    """A q-value; one that is no number in 0..1 counts as refused, so that nothing odd is preferred."""
+    """Read a q-value; one that is not a number in 0..1 is 0, which means "not acceptable"."""
     try:
         value = float(text)
     except ValueError:
@@ -16,7 +16,7 @@ def _quality(text: str) -> float:
 
 
 def _choices(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
-    """The elements of an Accept-like header: name, parameters without q, q."""
+    """Split an Accept or Accept-Encoding header into its elements: name, parameters without q, q."""
     for element in header.split(","):
         name, *rest = (part.strip() for part in element.split(";"))
         pairs = (part.partition("=") for part in rest)
@@ -27,9 +27,9 @@ def _choices(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
 
 
 def wants_openmetrics(accept: str) -> bool:
-    """Whether OpenMetrics 1.0 is asked for by name, and no less than the text format.
+    """Whether the client names OpenMetrics 1.0 and prefers it to the text format or likes both equally.
 
-    A client that accepts neither gets the text format: a scrape is never refused over its headers.
+    A client that accepts neither gets the text format: a scrape never fails because of its headers.
     """
     openmetrics = 0.0
     text: dict[str, float] = {}

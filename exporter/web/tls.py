@@ -1,4 +1,4 @@
-"""Server-side TLS whose files may change while it serves: each connection gets the newest pair that works."""
+"""Server-side TLS whose files may change while it serves: each connection gets the newest pair that can be used."""
 
 import logging
 import os
@@ -8,16 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from exporter.log import Changes
+from exporter.log import StateLog
 
 
 class TlsError(Exception):
-    """Why no TLS context can be made of the given files: one sentence."""
+    """No TLS context can be made of the given files. The text is one message that names the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Where certificate and key are, and what is asked of clients."""
+    """Where certificate and key are, and what clients must present."""
 
     certificate: Path
     key: Path
@@ -26,16 +26,17 @@ class TlsFiles:
     min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
 
     def paths(self) -> tuple[Path, ...]:
+        """Every file that is read."""
         return (self.certificate, self.key, *((self.client_ca,) if self.client_ca else ()))
 
 
 def _no_passphrase() -> str:
-    """Without this, OpenSSL would ask the terminal for the passphrase of an encrypted key, and wait."""
+    """Return an empty passphrase: without a callback OpenSSL asks for one on the terminal, and waits."""
     return ""
 
 
 def context(files: TlsFiles) -> ssl.SSLContext:
-    """A context made of the files as they are now; TlsError names the file that does not serve."""
+    """Make a context of the files as they are now. Raises TlsError, which names the file that cannot be used."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = files.min_version
     named = f'"{files.certificate}" with "{files.key}"'
@@ -54,13 +55,14 @@ def context(files: TlsFiles) -> ssl.SSLContext:
     return made
 
 
-Signature = tuple[tuple[int, int, int] | None, ...]
+FileSignature = tuple[tuple[int, int, int] | None, ...]
+"""Inode, size and modification time of each file; None for a file that cannot be found."""
 
 
-def _signature(files: TlsFiles) -> Signature:
+def _signature(files: TlsFiles) -> FileSignature:
     def of(path: Path) -> tuple[int, int, int] | None:
         try:
-            found = os.stat(path)  # noqa: PTH116 follows the links that Kubernetes swaps
+            found = os.stat(path)  # noqa: PTH116 follows symbolic links, which Kubernetes replaces
         except OSError:
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns
@@ -68,37 +70,41 @@ def _signature(files: TlsFiles) -> Signature:
     return tuple(of(path) for path in files.paths())
 
 
-class Certificates:
-    """The context to use now. Files are looked at when a client comes, at most once per `every` seconds."""
+class ReloadingCertificates:
+    """Gives each new connection the TLS context of the newest files that can be used.
+
+    The files are checked when a client connects, at most once per `every` seconds.
+    """
 
     def __init__(self, files: TlsFiles, *, every: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
-        """Raises TlsError where the files do not work to begin with."""
+        """Raises TlsError when the files cannot be used at the start."""
         self._files = files
         self._every = every
         self._clock = clock
         self._logger = logging.getLogger(__name__)
-        self._changes = Changes(self._logger)
-        self._seen = _signature(files)
+        self._failures = StateLog(self._logger)
+        self._last_signature = _signature(files)
         self._context = context(files)
-        self._looked = clock()
+        self._checked_at = clock()
 
     def current(self) -> ssl.SSLContext:
+        """The context to use now; reads changed files first when it is time to check."""
         now = self._clock()
-        if now - self._looked >= self._every:
-            self._looked = now
-            self._look()
+        if now - self._checked_at >= self._every:
+            self._checked_at = now
+            self._reload_if_changed()
         return self._context
 
-    def _look(self) -> None:
-        seen = _signature(self._files)
-        if seen == self._seen:
+    def _reload_if_changed(self) -> None:
+        signature = _signature(self._files)
+        if signature == self._last_signature:
             return
-        self._seen = seen
+        self._last_signature = signature
         try:
             self._context = context(self._files)
         except TlsError as error:
-            self._changes.report("tls", f"the changed TLS files do not work, the former ones stay in use: {error}")
+            self._failures.report("tls", f"the changed TLS files cannot be used, the former ones stay in use: {error}")
         else:
-            news = "the changed TLS files are in use"
-            if not self._changes.clear("tls", news):
-                self._logger.info(news)
+            message = "the changed TLS files are in use"
+            if not self._failures.clear("tls", message):
+                self._logger.info(message)

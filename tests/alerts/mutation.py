@@ -1,4 +1,4 @@
-"""Every way to leave one clause out of a rule: what a test suite must notice."""
+"""Mutants: rules from which one clause is left out, in every possible way. Tests must fail for each of them."""
 
 import dataclasses
 import re
@@ -14,7 +14,7 @@ from tests.promql import selectors, walk
 ALERT = "GPUPodLowUtilization"
 NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 
-JUDGING = frozenset(
+RULES_OF_ALERT = frozenset(
     {
         "global:gpugauge_threshold:value",
         "gpu_instance:active:ratio",
@@ -34,7 +34,7 @@ JUDGING = frozenset(
         ALERT,
     }
 )
-"""The alert and every recorded series it rests on; a test holds this to what the expressions select."""
+"""The alert and every recorded series it depends on; a test compares this with what the expressions select."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,11 @@ class Mutant:
     mutated: Rule
 
     def chain(self, number: int) -> "Chain":
-        """The mutated rule and all that rest on it, under names of their own: they run beside the true ones."""
+        """The mutated rule and all rules that depend on it, renamed, so that they run beside the original ones."""
         downstream = {self.rule}
-        rules = [self.mutated if rule.name == self.rule else rule for group in judging_groups() for rule in group.rules]
+        rules = [
+            self.mutated if rule.name == self.rule else rule for group in groups_of_alert() for rule in group.rules
+        ]
         for rule in rules:
             if any(name in downstream for name, _ in selectors(rule.expr)):
                 downstream.add(rule.name)
@@ -66,18 +68,18 @@ class Chain:
     rules: tuple[Rule, ...] = ()
 
     def rename(self, text: str, but: str = "") -> str:
-        """The text with every name of the chain marked as this mutant's.
+        """Add the number of the mutant to every name of the chain in the text.
 
-        `but`: the name that stays. In an expression of a rule the alert's name is a value that users write.
+        `but` is not renamed: in the expression of a rule the name of the alert is the value of a label.
         """
         names = self.names - {but}
         return NAME.sub(lambda m: f"{m[0]}_mutant{self.number}" if m[0] in names else m[0], text)
 
 
-def judging_groups() -> tuple[Group, ...]:
+def groups_of_alert() -> tuple[Group, ...]:
     groups = []
     for group in GROUPS:
-        kept = tuple(rule for rule in group.rules if rule.name in JUDGING)
+        kept = tuple(rule for rule in group.rules if rule.name in RULES_OF_ALERT)
         if kept:
             groups.append(Group(group.name, kept))
     return tuple(groups)
@@ -85,7 +87,7 @@ def judging_groups() -> tuple[Group, ...]:
 
 def mutants() -> Iterator[Mutant]:
     seen = set()
-    for group in judging_groups():
+    for group in groups_of_alert():
         for rule in group.rules:
             root = pp.parse(rule.expr)
             for what, changed in _changes(root):
@@ -95,8 +97,8 @@ def mutants() -> Iterator[Mutant]:
                     pp.parse(changed)  # a mutant that no parser accepts would prove nothing
                     yield Mutant(rule.name, what, dataclasses.replace(rule, expr=changed))
             if isinstance(rule, Alert):
-                yield Mutant(rule.name, "no for", dataclasses.replace(rule, wait="0s"))
-                yield Mutant(rule.name, "no keep_firing_for", dataclasses.replace(rule, keep=""))
+                yield Mutant(rule.name, "no for", dataclasses.replace(rule, for_="0s"))
+                yield Mutant(rule.name, "no keep_firing_for", dataclasses.replace(rule, keep_firing_for=""))
 
 
 def _changes(root: pp.Expr) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Writes promtool unit-test files and runs them: many cases in one file, many files in one process."""
+"""Write promtool unit-test files and run them: many cases in one file, many files in one process."""
 
 import json
 import os
@@ -22,15 +22,15 @@ Labels = Mapping[str, str]
 
 
 def tool(name: str) -> str:
-    """The path of promtool or amtool; a clear failure where `make setup` has not run."""
+    """The path of promtool or amtool. Fails with an explanation where `make setup` has not run."""
     found = shutil.which(name, path=f"{CACHE}{os.pathsep}{os.environ.get('PATH', '')}")
     assert found, f"{name} is neither in {CACHE} nor on PATH: run `make setup`"
     return found
 
 
 @dataclass
-class Scene:
-    """Input series and what must come out of them."""
+class RuleFixture:
+    """Input series and the results expected of them."""
 
     series: list[tuple[str, str]] = field(default_factory=list)
     expectations: list[tuple[str, float, list[tuple[str, float]]]] = field(default_factory=list)
@@ -38,25 +38,25 @@ class Scene:
     firing: dict[tuple[str, float], dict[str, list[Labels]]] = field(default_factory=dict)
 
     def add(self, name: str, labels: Labels, values: object) -> None:
-        """A stored series; labels with an empty value are no labels. Twice the same series is a mistake."""
+        """Add a stored series. A label with an empty value is no label. Fails when the series was added before."""
         text = selector(name, labels)
         assert all(text != other for other, _ in self.series), f"{text} is given twice"
         self.series.append((text, str(values)))
 
     def expect(self, expression: str, minute: float, *samples: tuple[Labels, float]) -> None:
-        """The expression gives exactly these samples at that minute."""
+        """Expect the expression to give exactly these samples at that minute."""
         listed = [(selector(labels.get(NAME, ""), labels), value) for labels, value in samples]
         self.expectations.append((expression, minute, listed))
 
     def expect_firing(self, alert: str, namespace: str, minute: float, found: list[Labels]) -> None:
-        """In that namespace exactly one alert fires for each of the given label sets (FIRING_BY).
+        """Expect exactly one firing alert in that namespace for each of the label sets (FIRING_BY).
 
-        All namespaces asked about at one minute become one expression: thousands of small ones take long.
+        The expectations of all namespaces at one minute become one expression: thousands of small ones take long.
         """
         self.firing.setdefault((alert, minute), {})[namespace] = found
 
     def asked(self) -> list[tuple[str, float, list[tuple[str, float]]]]:
-        """Every expression with its minute and its samples."""
+        """Every expression with its minute and its expected samples."""
         together = []
         for (alert, minute), spaces in self.firing.items():
             chosen = f'alertname="{alert}", alertstate="firing", namespace=~"{"|".join(spaces)}"'
@@ -65,7 +65,7 @@ class Scene:
         return self.expectations + together
 
     def expect_alerts(self, alert: str, minute: float, *found: tuple[Labels, Labels]) -> None:
-        """Exactly these alerts (labels, annotations) fire at that minute."""
+        """Expect exactly these alerts (labels, annotations) to fire at that minute."""
         self.alerts.append((alert, minute, list(found)))
 
 
@@ -75,7 +75,7 @@ def selector(name: str, labels: Labels) -> str:
 
 
 def write_rules(folder: Path, groups: Iterable[Group] = GROUPS) -> list[str]:
-    """One file per group; their names, as a test file lists them."""
+    """Write one file per group. Returns their names, as a test file lists them."""
     names = []
     for group in groups:
         path = folder / f"{group.name}.rules.yaml"
@@ -84,15 +84,15 @@ def write_rules(folder: Path, groups: Iterable[Group] = GROUPS) -> list[str]:
     return names
 
 
-def write_test(path: Path, rules: list[str], scenes: Iterable[Scene], groups: Iterable[Group] = GROUPS) -> Path:
-    """A test file; YAML is a superset of JSON, and JSON is quick to write."""
+def write_test(path: Path, rules: list[str], fixtures: Iterable[RuleFixture], groups: Iterable[Group] = GROUPS) -> Path:
+    """Write a test file, as JSON: promtool reads YAML, of which JSON is a subset, and JSON is written faster."""
     path.write_text(
         json.dumps(
             {
                 "rule_files": rules,
                 "evaluation_interval": f"{STEP}s",
                 "group_eval_order": [group.name for group in groups],
-                "tests": [_scene(scene) for scene in scenes],
+                "tests": [_rule_test(fixture) for fixture in fixtures],
             },
             indent=1,
         )
@@ -100,17 +100,17 @@ def write_test(path: Path, rules: list[str], scenes: Iterable[Scene], groups: It
     return path
 
 
-def _scene(scene: Scene) -> dict[str, object]:
+def _rule_test(fixture: RuleFixture) -> dict[str, object]:
     return {
         "interval": f"{STEP}s",
-        "input_series": [{"series": series, "values": values} for series, values in scene.series],
+        "input_series": [{"series": series, "values": values} for series, values in fixture.series],
         "promql_expr_test": [
             {
                 "expr": expression,
                 "eval_time": _at(minute),
                 "exp_samples": [{"labels": labels, "value": value} for labels, value in samples],
             }
-            for expression, minute, samples in scene.asked()
+            for expression, minute, samples in fixture.asked()
         ],
         "alert_rule_test": [
             {
@@ -118,7 +118,7 @@ def _scene(scene: Scene) -> dict[str, object]:
                 "alertname": alert,
                 "exp_alerts": [{"exp_labels": dict(labels), "exp_annotations": dict(notes)} for labels, notes in found],
             }
-            for alert, minute, found in scene.alerts
+            for alert, minute, found in fixture.alerts
         ],
     }
 
@@ -128,7 +128,7 @@ def _at(minute: float) -> str:
 
 
 def run(*files: Path) -> dict[Path, str]:
-    """promtool's complaints per test file, empty where it has none; one process for all of them."""
+    """Run the test files in one process. Returns the failures that promtool reports for each, empty for none."""
     command = [tool("promtool"), "test", "rules", *map(str, files)]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=900

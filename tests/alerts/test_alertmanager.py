@@ -1,4 +1,4 @@
-"""The routing example: amtool accepts it, every alert reaches the receiver of its `notify`, inhibitions are named."""
+"""The routing example: amtool accepts it, every alert reaches the receiver of its `notify`, inhibitions use names."""
 
 import re
 import subprocess
@@ -8,10 +8,13 @@ import pytest
 import yaml
 
 from alerts import GROUPS
-from alerts.alertmanager import INHIBITIONS, config, dump, example
+from alerts.alertmanager import INHIBITIONS, config, example
 from alerts.rule import Alert
 from alerts.rulefile import labels_of
+from alerts.yaml_text import dump
 from tests.alerts.promtool import tool
+
+pytestmark = pytest.mark.prometheus
 
 EXAMPLE = Path(__file__).parents[2] / "deploy/generated/alertmanager/example.yaml"
 ALERTS = [rule for group in GROUPS for rule in group.rules if isinstance(rule, Alert)]

@@ -1,4 +1,4 @@
-"""The committed files are what the rules say, and what Prometheus, the Operator and a reader expect of them."""
+"""The committed files are current, and are what Prometheus, the Prometheus Operator and the runbook require."""
 
 import re
 import subprocess
@@ -10,11 +10,13 @@ import yaml
 
 from alerts import GROUPS
 from alerts.__main__ import files, main
-from alerts.expression import BOARD, DEVICE, POD, WORKLOAD
-from alerts.rule import Alert, Recording
+from alerts.expression import DEVICE, GPU, POD, WORKLOAD
+from alerts.rule import RUNBOOK, Alert, Recording
 from alerts.rulefile import annotations_of, labels_of
 from tests.alerts.promtool import tool
 from tests.promql import grouping_labels, selectors
+
+pytestmark = pytest.mark.prometheus
 
 ROOT = Path(__file__).parents[2]
 GENERATED = ROOT / "deploy/generated"
@@ -36,10 +38,12 @@ def test_writing_elsewhere_gives_the_same_files_and_removes_rules_of_groups_that
     main(["--output", str(tmp_path), "--runbook", "https://example.com/book"])
     written = {str(p.relative_to(tmp_path)): p.read_text() for p in tmp_path.rglob("*.yaml")}
     assert written == files("https://example.com/book")
-    assert 'runbook_url: "https://example.com/book#gpuwatcherdown"' in written["rules/exporters.yaml"]
+    (group,) = yaml.safe_load(written["rules/exporters.yaml"])["groups"]
+    addresses = [rule["annotations"]["runbook_url"] for rule in group["rules"]]
+    assert "https://example.com/book#gpuwatcherdown" in addresses
 
 
-def test_promtool_has_nothing_to_say_about_the_rule_files():
+def test_promtool_accepts_the_rule_files_without_a_warning():
     paths = sorted(map(str, (GENERATED / "rules").glob("*.yaml")))
     done = subprocess.run(
         [tool("promtool"), "check", "rules", "--lint=all", "--lint-fatal", *paths],
@@ -51,7 +55,7 @@ def test_promtool_has_nothing_to_say_about_the_rule_files():
     assert done.stderr == ""
 
 
-def test_the_custom_resource_holds_the_same_groups_as_the_files():
+def test_the_custom_resource_has_the_same_groups_as_the_files():
     resource = yaml.safe_load((GENERATED / "prometheusrule.yaml").read_text())
     assert (resource["apiVersion"], resource["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
     assert resource["metadata"]["name"] == "gpugauge"
@@ -59,7 +63,7 @@ def test_the_custom_resource_holds_the_same_groups_as_the_files():
     assert resource["spec"]["groups"] == by_file
 
 
-def test_a_file_says_what_its_rules_say():
+def test_a_file_has_every_part_of_its_rules():
     loaded = {}
     for name, text in files().items():
         if name.startswith("rules/"):
@@ -69,9 +73,18 @@ def test_a_file_says_what_its_rules_say():
         assert rule.expr in [found["expr"] for found in loaded[rule.name]]
     for alert in ALERTS:
         assert loaded[alert.name][0]["labels"] == labels_of(alert)
-        assert loaded[alert.name][0]["for"] == alert.wait
-        assert loaded[alert.name][0].get("keep_firing_for", "") == alert.keep
+        assert loaded[alert.name][0]["for"] == alert.for_
+        assert loaded[alert.name][0].get("keep_firing_for", "") == alert.keep_firing_for
         assert set(loaded[alert.name][0]["annotations"]) >= {"summary", "description", "runbook_url"}
+
+
+def test_expressions_and_texts_are_in_the_files_as_they_were_written():
+    """Every line in one piece: neither folded nor escaped."""
+    content = "".join(text.replace("''", "'") for name, text in files().items() if name.startswith("rules/"))
+    for rule in RULES:
+        texts = [rule.expr, *annotations_of(rule, RUNBOOK).values()] if isinstance(rule, Alert) else [rule.expr]
+        for line in "\n".join(texts).splitlines():
+            assert line.strip() in content, rule.name
 
 
 def test_one_alert_name_has_one_severity_and_none_is_info():
@@ -87,8 +100,7 @@ def test_every_alert_has_a_heading_in_the_runbook_that_its_address_ends_in(alert
     assert section, f"docs/runbook.md has no heading {alert.name}"
     assert all(f"**{part}.**" in section[1] for part in ("Meaning", "Confirm", "Do"))
     assert annotations_of(alert, "x")["runbook_url"] == f"x#{alert.name.lower()}"
-    said = f"Severity {alert.severity}, notify {alert.notify}, area {alert.area}"
-    assert said in section[1]
+    assert f"Severity {alert.severity}, notify {alert.notify}, area {alert.area}" in section[1]
 
 
 def test_the_runbook_has_no_section_for_an_alert_that_does_not_exist():
@@ -96,7 +108,7 @@ def test_the_runbook_has_no_section_for_an_alert_that_does_not_exist():
     assert set(re.findall(r"^## (\S+)$", text, re.MULTILINE)) == {alert.name for alert in ALERTS}
 
 
-def test_the_runbooks_queries_parse_and_ask_for_recorded_or_exposed_series():
+def test_the_queries_of_the_runbook_parse_and_select_recorded_or_exposed_series():
     text = (ROOT / "docs/runbook.md").read_text()
     queries = [quoted for quoted in re.findall(r"`([^`]+)`", text) if re.search(r"\w\{|:\w+:|> 0", quoted)]
     assert len(queries) > 8
@@ -120,10 +132,10 @@ def test_every_grouping_and_join_keeps_the_cluster():
         assert not labels or "cluster" in labels, rule.name
 
 
-def test_no_rule_groups_or_joins_by_a_label_that_a_target_may_own():
-    """`job` and `instance` tell one scrape target from another, for the holder that is the target itself."""
-    keys = {label for keys in (DEVICE, BOARD, POD, WORKLOAD) for label in keys.split(", ")}
-    more = {"gpu", "model", "GPU_I_PROFILE", "container", "uid", "class", "priority_class", "reason"}
+def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
+    """Except `job` and `instance` in the rule that compares pod labels with those of the scrape target."""
+    keys = {label for keys in (DEVICE, GPU, POD, WORKLOAD) for label in keys.split(", ")}
+    more = {"gpu", "model", "GPU_I_PROFILE", "container", "uid", "workload_class", "priority_class", "reason"}
     for rule in RULES:
         allowed = keys | more | ({"job", "instance"} if "gpugauge_holder" in rule.name else set())
         assert grouping_labels(rule.expr) <= allowed, rule.name

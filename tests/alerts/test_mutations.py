@@ -1,4 +1,4 @@
-"""Leaving any clause out of the low-utilisation alert, or of a series it rests on, makes a case of the matrix fail."""
+"""Leaving any clause out of GPUPodLowUtilization, or of a series it depends on, makes a case of the matrix fail."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,28 +8,30 @@ from pathlib import Path
 import pytest
 
 from alerts.rule import Group
-from tests.alerts.fleet import FLAVOURS
+from tests.alerts.fleet import FLAVORS
 from tests.alerts.matrix import (
     ALERT,
     STOCK,
-    claimed_by_two_nodes,
-    exporter_is_no_holder,
+    allocated_on_two_nodes,
+    exporter_has_no_allocation,
     matrix,
     same_names_in_two_clusters,
-    threshold_scene,
+    threshold_fixture,
 )
-from tests.alerts.mutation import JUDGING, Chain, Mutant, judging_groups, mutants
-from tests.alerts.promtool import Scene, run, write_rules, write_test
+from tests.alerts.mutation import RULES_OF_ALERT, Chain, Mutant, groups_of_alert, mutants
+from tests.alerts.promtool import RuleFixture, run, write_rules, write_test
 from tests.promql import selectors
+
+pytestmark = pytest.mark.mutation
 
 ALERT_LEVEL = frozenset(
     {ALERT, "pod:gpu_low_utilization_threshold:ratio", "pod:gpu_start_timestamp:seconds", "pod:gpu_running:info"}
 )
 SAME_RESULT: Mapping[tuple[str, str], str] = {}
-"""Mutants that no input tells from the rule, and why; by rule and the start of what was left out."""
+"""Mutants with the same result as the rule for every input, and why; by rule and the start of what was left out."""
 
 MOMENTS = frozenset({25, 34, 36, 38, 40, 43, 46.5, 50, 56, 60, 62, 66, 75, 80, 86.5})
-"""Of the minutes that the rows ask about: those that tell mutants apart."""
+"""Of the minutes that the rows expect something at: those at which mutants differ from the rules."""
 
 DEVICE_ROWS = ("02", "10", "11", "12", "13", "14", "18", "19", "21", "24-lost", "26", "27", "29", "31")
 LIMIT_ROWS = ("02", "15", "16", "17", "21", "22", "23", "25", "26", "30")
@@ -37,108 +39,108 @@ SPELLING_ROWS = ("02", "11-mig", "12", "18", "19")
 
 
 @dataclass(frozen=True)
-class Stage:
-    """Cases that some mutants are shown to; `constants`: with the recorded thresholds of our own."""
+class CaseSet:
+    """Cases that some mutants are evaluated with; `constants`: with the generated thresholds."""
 
     name: str
-    scene: Callable[[], Scene]
+    fixture: Callable[[], RuleFixture]
     until: float = 100
     constants: bool = True
 
 
-def _free_gpus() -> Scene:
-    scene = Scene()
-    for flavour in FLAVOURS:
-        exporter_is_no_holder(scene, flavour)
-    for flavour in FLAVOURS[:2]:
-        claimed_by_two_nodes(scene, flavour)
-        same_names_in_two_clusters(scene, flavour)
-    return scene
+def _unallocated_gpus() -> RuleFixture:
+    fixture = RuleFixture()
+    for flavor in FLAVORS:
+        exporter_has_no_allocation(fixture, flavor)
+    for flavor in FLAVORS[:2]:
+        allocated_on_two_nodes(fixture, flavor)
+        same_names_in_two_clusters(fixture, flavor)
+    return fixture
 
 
-LIMITS = Stage("limits and states", lambda: matrix("own-false", only=LIMIT_ROWS), 40)
-ALL_ROWS = Stage("every row", lambda: matrix("own-true"))
-DEVICES = Stage("devices and holders", lambda: matrix("own-false", only=DEVICE_ROWS), 40)
-SPELLINGS = Stage("every spelling", lambda: matrix(*STOCK, only=SPELLING_ROWS), 40)
-STATIC = Stage(
-    "targets without labels", lambda: matrix("own-static", only=("02", "18", "29-holder", "29-two-exporters-d")), 40
+LIMITS = CaseSet("limits and states", lambda: matrix("own-false", only=LIMIT_ROWS), 40)
+ALL_ROWS = CaseSet("every row", lambda: matrix("own-true"))
+DEVICES = CaseSet("devices and pods", lambda: matrix("own-false", only=DEVICE_ROWS), 40)
+SPELLINGS = CaseSet("every spelling", lambda: matrix(*STOCK, only=SPELLING_ROWS), 40)
+STATIC = CaseSet(
+    "targets without labels", lambda: matrix("own-static", only=("02", "18", "29-unlisted", "29-two-exporters-d")), 40
 )
-FREE = Stage("free GPUs and twins", _free_gpus)
-UNSET = Stage("no constants", lambda: threshold_scene({}), constants=False)
-SET = Stage("other constants", lambda: threshold_scene({ALERT: (0.1,), "GPUPodIdle": (0.02,)}), constants=False)
+UNALLOCATED = CaseSet("unallocated GPUs and twins", _unallocated_gpus)
+UNSET = CaseSet("no constants", lambda: threshold_fixture({}), constants=False)
+SET = CaseSet("other constants", lambda: threshold_fixture({ALERT: (0.1,), "GPUPodIdle": (0.02,)}), constants=False)
 
 
-def _killed(folder: Path, stage: Stage, chains: list[Chain]) -> set[int]:
-    """Numbers of the chains that give another answer than the rules, or none because they fail to evaluate.
+def _killed(folder: Path, cases: CaseSet, chains: list[Chain]) -> set[int]:
+    """Numbers of the chains whose result differs from that of the rules, or that fail to evaluate.
 
-    promtool stops at the first moment at which a rule fails, so the others are shown again without it.
+    promtool stops at the first moment at which a rule fails, so the others are evaluated again without it.
     """
     killed: set[int] = set()
     while left := [chain for chain in chains if chain.number not in killed]:
-        complaint = _complaint(folder, stage, left)
-        if not complaint:
+        report = _report(folder, cases, left)
+        if not report:
             break
-        failed = {int(number) for number in re.findall(r"rule: \S+_mutant(\d+), time", complaint)}
+        failed = {int(number) for number in re.findall(r"rule: \S+_mutant(\d+), time", report)}
         if not failed:
-            return killed | {int(number) for number in re.findall(r"expr: .*?_mutant(\d+)", complaint)}
+            return killed | {int(number) for number in re.findall(r"expr: .*?_mutant(\d+)", report)}
         killed |= failed
     return killed
 
 
-def _complaint(folder: Path, stage: Stage, chains: list[Chain]) -> str:
+def _report(folder: Path, cases: CaseSet, chains: list[Chain]) -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    groups = judging_groups() if stage.constants else judging_groups()[1:]
+    groups = groups_of_alert() if cases.constants else groups_of_alert()[1:]
     groups += (Group("mutants", tuple(rule for chain in chains for rule in chain.rules)),)
-    scene = stage.scene()
-    asked = [question for question in scene.asked() if question[1] <= stage.until and question[1] in MOMENTS]
-    scene.firing = {}
-    scene.expectations = [
+    fixture = cases.fixture()
+    asked = [question for question in fixture.asked() if question[1] <= cases.until and question[1] in MOMENTS]
+    fixture.firing = {}
+    fixture.expectations = [
         (changed, minute, samples)
         for chain in chains
         for expression, minute, samples in asked
         if (changed := chain.rename(expression)) != expression
     ]
-    path = write_test(folder / "test.json", write_rules(folder, groups), [scene], groups)
+    path = write_test(folder / "test.json", write_rules(folder, groups), [fixture], groups)
     return run(path)[path]
 
 
-def test_the_mutated_rules_are_all_the_alert_rests_on():
-    rules = {rule.name: rule for group in judging_groups() for rule in group.rules}
+def test_the_mutated_rules_are_all_that_the_alert_depends_on():
+    rules = {rule.name: rule for group in groups_of_alert() for rule in group.rules}
     reached, queue = set(), [ALERT]
     while queue:
         name = queue.pop()
         if name in rules and name not in reached:
             reached.add(name)
             queue += [selected for selected, _ in selectors(rules[name].expr)]
-    assert reached == JUDGING
+    assert reached == RULES_OF_ALERT
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("chosen", "stages"),
+    ("chosen", "case_sets"),
     [
-        (lambda rule: rule in ALERT_LEVEL, (LIMITS, UNSET, SET, FREE, ALL_ROWS)),
-        (lambda rule: rule not in ALERT_LEVEL, (SPELLINGS, DEVICES, STATIC, FREE)),
+        (lambda rule: rule in ALERT_LEVEL, (LIMITS, UNSET, SET, UNALLOCATED, ALL_ROWS)),
+        (lambda rule: rule not in ALERT_LEVEL, (SPELLINGS, DEVICES, STATIC, UNALLOCATED)),
     ],
-    ids=["judgement", "devices and holders"],
+    ids=["alert", "devices and pods"],
 )
-def test_no_clause_can_be_left_out_unnoticed(tmp_path, chosen, stages):
+def test_no_clause_can_be_left_out_without_a_failing_case(tmp_path, chosen, case_sets):
     alive = {n: mutant for n, mutant in enumerate(mutants()) if chosen(mutant.rule) and not _same_result(mutant)}
     assert len(alive) > 30
-    for stage in stages:
+    for cases in case_sets:
         chains = [mutant.chain(number) for number, mutant in alive.items()]
-        for number in _killed(tmp_path / stage.name.replace(" ", "-"), stage, chains):
+        for number in _killed(tmp_path / cases.name.replace(" ", "-"), cases, chains):
             del alive[number]
     assert [f"{mutant.rule}: {mutant.what}" for mutant in alive.values()] == []
 
 
 @pytest.mark.parametrize("rule", [ALERT, "namespace_pod_gpu:gpugauge_holder:info"])
-def test_a_rule_that_is_not_mutated_passes_every_stage(tmp_path, rule):
-    """Otherwise every mutant would count as noticed."""
-    true_rule = next(found for group in judging_groups() for found in group.rules if found.name == rule)
-    chain = Mutant(rule, "nothing", true_rule).chain(0)
-    for stage in (LIMITS, SPELLINGS, DEVICES, STATIC, FREE, UNSET, SET, ALL_ROWS):
-        assert _complaint(tmp_path / stage.name.replace(" ", "-"), stage, [chain]) == "", stage.name
+def test_a_rule_that_is_not_mutated_gives_the_expected_results_in_every_case_set(tmp_path, rule):
+    """Otherwise every mutant would count as found."""
+    original = next(found for group in groups_of_alert() for found in group.rules if found.name == rule)
+    chain = Mutant(rule, "nothing", original).chain(0)
+    for cases in (LIMITS, SPELLINGS, DEVICES, STATIC, UNALLOCATED, UNSET, SET, ALL_ROWS):
+        assert _report(tmp_path / cases.name.replace(" ", "-"), cases, [chain]) == "", cases.name
 
 
 def _same_result(mutant: Mutant) -> bool:

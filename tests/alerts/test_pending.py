@@ -1,21 +1,25 @@
-"""GPUWorkloadPending: one alert per workload, its clock without the reason, its text with it."""
+"""GPUWorkloadPending: one alert per workload, which a changed reason does not restart, with the reason in its text."""
+
+import pytest
 
 from alerts import GROUPS
 from alerts.rule import RUNBOOK, Alert
 from alerts.rulefile import labels_of
 from tests.alerts.fleet import always, stored
-from tests.alerts.promtool import Scene, run, write_rules, write_test
+from tests.alerts.promtool import RuleFixture, run, write_rules, write_test
+
+pytestmark = pytest.mark.prometheus
 
 ALERT = "GPUWorkloadPending"
 
 
 class Queue:
-    """Pods of one namespace as a watcher shows them."""
+    """Pending pods of one namespace as a watcher exposes them."""
 
     def __init__(
-        self, scene: Scene, namespace: str, *, honor: bool = True, watcher: str = "0", cluster: str = ""
+        self, fixture: RuleFixture, namespace: str, *, honor: bool = True, watcher: str = "0", cluster: str = ""
     ) -> None:
-        self.scene, self.namespace, self.honor = scene, namespace, honor
+        self.fixture, self.namespace, self.honor = fixture, namespace, honor
         self.target = {"job": "gpugauge-cluster", "instance": f"watcher-{watcher}:9410", "cluster": cluster}
         self.target |= {"namespace": "monitoring", "pod": f"watcher-{watcher}", "container": "watcher"}
 
@@ -26,88 +30,88 @@ class Queue:
         for reason, values in reasons.items():
             self._add("gpugauge_pending_pod_reason", {**ids, **owner, "reason": reason}, values)
 
-    def _add(self, name: str, page: dict[str, str], values: str) -> None:
-        self.scene.add(name, stored(page, self.target, honor=self.honor), values)
+    def _add(self, name: str, exposed: dict[str, str], values: str) -> None:
+        self.fixture.add(name, stored(exposed, self.target, honor=self.honor), values)
 
 
-def _firing(scene: Scene, namespace: str, minute: float, *workloads: str) -> None:
+def _firing(fixture: RuleFixture, namespace: str, minute: float, *workloads: str) -> None:
     chosen = f'alertname="{ALERT}", alertstate="firing", namespace="{namespace}"'
     found = (({"workload": workload}, 1.0) for workload in sorted(workloads))
-    scene.expect(f"count by (workload) (ALERTS{{{chosen}}})", minute, *found)
+    fixture.expect(f"count by (workload) (ALERTS{{{chosen}}})", minute, *found)
 
 
-def _passes(tmp_path, scene: Scene) -> None:
-    path = write_test(tmp_path / "test.json", write_rules(tmp_path), [scene])
+def _check(tmp_path, fixture: RuleFixture) -> None:
+    path = write_test(tmp_path / "test.json", write_rules(tmp_path), [fixture])
     assert run(path)[path] == ""
 
 
-def test_a_workload_fires_once_its_oldest_pod_has_waited_15_minutes(tmp_path):
-    scene = Scene()
+def test_a_workload_fires_once_its_oldest_pod_has_been_pending_for_15_minutes(tmp_path):
+    fixture = RuleFixture()
     for honor in (True, False):
-        name = f"waits-{honor}"
-        Queue(scene, name, honor=honor).pod("train-0", always(0), {"insufficient_gpu": always(1)})
+        name = f"pending-{honor}"
+        Queue(fixture, name, honor=honor).pod("train-0", always(0), {"insufficient_gpu": always(1)})
         for minute, firing in ((10, ()), (15, ()), (17, ("train",)), (25, ("train",)), (40, ("train",))):
-            _firing(scene, name, minute, *firing)
-    _passes(tmp_path, scene)
+            _firing(fixture, name, minute, *firing)
+    _check(tmp_path, fixture)
 
 
 def test_a_gang_of_pods_is_one_alert_and_two_workloads_are_two(tmp_path):
-    scene = Scene()
-    queue = Queue(scene, "gang")
+    fixture = RuleFixture()
+    queue = Queue(fixture, "gang")
     for rank in range(20):
         queue.pod(f"train-{rank}", always(0), {"gang": always(1)})
     queue.pod("other-0", always(0), {"taint": always(1)}, "other")
-    _firing(scene, "gang", 25, "train", "other")
-    _passes(tmp_path, scene)
+    _firing(fixture, "gang", 25, "train", "other")
+    _check(tmp_path, fixture)
 
 
-def test_a_reason_that_changes_all_the_time_does_not_restart_the_clock(tmp_path):
-    scene = Scene()
+def test_a_reason_that_changes_all_the_time_does_not_restart_the_alert(tmp_path):
+    fixture = RuleFixture()
     turns = {"insufficient_gpu": "1 stale " * 60, "not_tried": "_ 1 stale " + "1 stale " * 58}
-    Queue(scene, "flips").pod("train-0", always(0), turns)
+    Queue(fixture, "flips").pod("train-0", always(0), turns)
     for minute in (17, 17.5, 18, 25.5):
-        _firing(scene, "flips", minute, "train")
-    _passes(tmp_path, scene)
+        _firing(fixture, "flips", minute, "train")
+    _check(tmp_path, fixture)
 
 
 def test_two_watchers_and_a_failover_between_them_are_one_alert(tmp_path):
-    scene = Scene()
+    fixture = RuleFixture()
     for watcher, values in (("0", "0x59 stale"), ("1", "_x20 60x100")):
         reasons = {"insufficient_gpu": values.replace("0x59", "1x59").replace("60x", "1x")}
-        Queue(scene, "failover", watcher=watcher).pod("train-0", values, reasons)
+        Queue(fixture, "failover", watcher=watcher).pod("train-0", values, reasons)
     for minute in (17, 29, 30, 31, 40):
-        _firing(scene, "failover", minute, "train")
-    _passes(tmp_path, scene)
+        _firing(fixture, "failover", minute, "train")
+    _check(tmp_path, fixture)
 
 
 def test_a_gap_of_a_few_minutes_does_not_end_the_alert_and_a_start_does(tmp_path):
-    scene = Scene()
-    Queue(scene, "gap").pod("train-0", "0x39 stale _x5 0x100", {"taint": "1x39 stale _x5 1x100"})
+    fixture = RuleFixture()
+    Queue(fixture, "gap").pod("train-0", "0x39 stale _x5 0x100", {"taint": "1x39 stale _x5 1x100"})
     for minute in (19, 21, 22, 24, 30):
-        _firing(scene, "gap", minute, "train")
-    Queue(scene, "starts").pod("train-0", "0x39 stale", {"taint": "1x39 stale"})
-    _firing(scene, "starts", 19, "train")
-    _firing(scene, "starts", 26)
-    _passes(tmp_path, scene)
+        _firing(fixture, "gap", minute, "train")
+    Queue(fixture, "starts").pod("train-0", "0x39 stale", {"taint": "1x39 stale"})
+    _firing(fixture, "starts", 19, "train")
+    _firing(fixture, "starts", 26)
+    _check(tmp_path, fixture)
 
 
-def test_time_behind_a_gate_does_not_count_and_younger_pods_do_not_hide_the_oldest(tmp_path):
-    scene = Scene()
-    Queue(scene, "gated").pod("train-0", "_x60 1800x100", {"not_tried": "_x60 1x100"})
+def test_time_behind_a_scheduling_gate_does_not_count_and_younger_pods_do_not_hide_the_oldest(tmp_path):
+    fixture = RuleFixture()
+    Queue(fixture, "gated").pod("train-0", "_x60 1800x100", {"not_tried": "_x60 1x100"})
     for minute, firing in ((20, ()), (40, ()), (47, ("train",))):
-        _firing(scene, "gated", minute, *firing)
-    queue = Queue(scene, "mixed")
+        _firing(fixture, "gated", minute, *firing)
+    queue = Queue(fixture, "mixed")
     queue.pod("train-old", always(0), {"taint": always(1)})
     queue.pod("train-new", "_x20 600x100", {"taint": "_x20 1x100"})
-    _firing(scene, "mixed", 17, "train")
-    _passes(tmp_path, scene)
+    _firing(fixture, "mixed", 17, "train")
+    _check(tmp_path, fixture)
 
 
 def test_the_same_workload_in_two_clusters_is_two_alerts_with_their_own_reasons(tmp_path):
-    scene = Scene()
+    fixture = RuleFixture()
     for cluster, reason in (("east", "taint"), ("west", "volume")):
-        Queue(scene, "twin", cluster=cluster).pod("train-0", always(0), {reason: always(1)})
-        scene.expect(
+        Queue(fixture, "twin", cluster=cluster).pod("train-0", always(0), {reason: always(1)})
+        fixture.expect(
             f'workload:gpu_pending_oldest:info{{cluster="{cluster}"}} > bool 0',
             20,
             (
@@ -123,27 +127,29 @@ def test_the_same_workload_in_two_clusters_is_two_alerts_with_their_own_reasons(
             ),
         )
     chosen = f'alertname="{ALERT}", alertstate="firing"'
-    scene.expect(f"count by (cluster) (ALERTS{{{chosen}}})", 20, ({"cluster": "east"}, 1.0), ({"cluster": "west"}, 1.0))
-    _passes(tmp_path, scene)
+    fixture.expect(
+        f"count by (cluster) (ALERTS{{{chosen}}})", 20, ({"cluster": "east"}, 1.0), ({"cluster": "west"}, 1.0)
+    )
+    _check(tmp_path, fixture)
 
 
 def test_the_threshold_is_a_constant_that_can_be_changed_or_missing(tmp_path):
     for name, constant, firing in (("missing", None, ("train",)), ("raised", 3600, ())):
-        scene = Scene()
+        fixture = RuleFixture()
         if constant:
-            scene.add("global:gpugauge_threshold:value", {"alert": ALERT}, always(constant))
-        Queue(scene, name).pod("train-0", always(0), {"taint": always(1)})
-        _firing(scene, name, 20, *firing)
+            fixture.add("global:gpugauge_threshold:value", {"alert": ALERT}, always(constant))
+        Queue(fixture, name).pod("train-0", always(0), {"taint": always(1)})
+        _firing(fixture, name, 20, *firing)
         folder = tmp_path / name
         folder.mkdir()
         groups = GROUPS[1:]
-        path = write_test(folder / "test.json", write_rules(folder, groups), [scene], groups)
+        path = write_test(folder / "test.json", write_rules(folder, groups), [fixture], groups)
         assert run(path)[path] == ""
 
 
 def test_the_text_names_the_reason_of_the_oldest_pod_and_counts_all(tmp_path):
-    scene = Scene()
-    queue = Queue(scene, "team-a", honor=False, cluster="west")
+    fixture = RuleFixture()
+    queue = Queue(fixture, "team-a", honor=False, cluster="west")
     queue.pod("train-0", always(0), {"insufficient_gpu": always(1)})
     queue.pod("train-1", always(60), {"insufficient_gpu": always(1)})
     queue.pod("train-2", always(120), {"taint": always(1)})
@@ -151,14 +157,14 @@ def test_the_text_names_the_reason_of_the_oldest_pod_and_counts_all(tmp_path):
     assert isinstance(alert, Alert)
     labels = {**labels_of(alert), "cluster": "west", "namespace": "team-a", "workload": "train", "workload_type": "Job"}
     text = {
-        "summary": "Job team-a/train has waited 25m 0s for GPUs.",
+        "summary": "Job team-a/train has been pending for 25m 0s.",
         "description": (
-            "3 GPU pods of Job team-a/train could be scheduled and do not run. The oldest, train-0, has waited 25m 0s: "
-            "insufficient_gpu. All: 2 insufficient_gpu, 1 taint."
+            "3 GPU pods of Job team-a/train could be scheduled and do not run. The oldest, train-0, has been pending "
+            "for 25m 0s: insufficient_gpu. All: 2 insufficient_gpu, 1 taint."
         ),
         "reason": "insufficient_gpu",
         "pods": "3",
         "runbook_url": f"{RUNBOOK}#gpuworkloadpending",
     }
-    scene.expect_alerts(ALERT, 25, (labels, text))
-    _passes(tmp_path, scene)
+    fixture.expect_alerts(ALERT, 25, (labels, text))
+    _check(tmp_path, fixture)

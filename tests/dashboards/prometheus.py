@@ -1,9 +1,9 @@
-"""A Prometheus of the test's own, that scrapes given pages and evaluates the generated rules every second."""
+"""A Prometheus for one test module: it scrapes given expositions and evaluates the generated rules every second."""
 
 import json
 import os
+import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -17,6 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/generated/rules"
+LIMIT_SECONDS = 120
+"""For every wait. What is waited for takes a few seconds on an idle machine; on a busy one it may take far longer."""
+LISTENING = re.compile(r'"Listening on".*?address=127\.0\.0\.1:(\d+)')
 
 
 def tool(name: str) -> str:
@@ -26,20 +29,20 @@ def tool(name: str) -> str:
 
 
 @contextmanager
-def serving(pages: dict[str, str]) -> Iterator[str]:
-    """An HTTP server with a page at each path; gives its address."""
+def serving(expositions: dict[str, str]) -> Iterator[str]:
+    """Serve an exposition at each path. Yields the address of the server."""
 
-    class Page(BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()
-            self.wfile.write(pages[self.path].encode())
+            self.wfile.write(expositions[self.path].encode())
 
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -51,7 +54,7 @@ def serving(pages: dict[str, str]) -> Iterator[str]:
 
 
 def _settings(jobs: dict[str, dict[str, str]], address: str) -> str:
-    """`jobs`: path of the page to the target's labels. Written as JSON, which is YAML too."""
+    """The configuration, as JSON, which is YAML too. `jobs`: labels of the scrape target, by path."""
     scrapes = [
         {
             "job_name": path.strip("/"),
@@ -71,52 +74,72 @@ def _settings(jobs: dict[str, dict[str, str]], address: str) -> str:
     )
 
 
-@contextmanager
-def prometheus(folder: Path, jobs: dict[str, dict[str, str]], pages: dict[str, str], more_rules: str) -> Iterator[str]:
-    """A running Prometheus; gives its base address."""
-    (folder / "rules").mkdir()
+def _write_rules(folder: Path, rules: dict[str, str]) -> None:
+    """Write the generated rules, and `rules`, by file name, beside them or in place of them."""
+    folder.mkdir()
     for path in RULES.glob("*.yaml"):
-        (folder / "rules" / path.name).write_text(path.read_text().replace("interval: 30s", "interval: 1s"))
-    (folder / "rules" / "more.yaml").write_text(more_rules)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        listen = f"127.0.0.1:{free.getsockname()[1]}"
-    with serving(pages) as address, (folder / "log").open("w") as log:
+        (folder / path.name).write_text(path.read_text().replace("interval: 30s", "interval: 1s"))
+    for name, text in rules.items():
+        (folder / name).write_text(text)
+
+
+@contextmanager
+def prometheus(
+    folder: Path, jobs: dict[str, dict[str, str]], expositions: dict[str, str], rules: dict[str, str]
+) -> Iterator[str]:
+    """Run a Prometheus with the generated rules and these. Yields its URL."""
+    _write_rules(folder / "rules", rules)
+    log = folder / "log"
+    with serving(expositions) as address, log.open("w") as output:
         (folder / "prometheus.yml").write_text(_settings(jobs, address))
-        command = [tool("prometheus"), f"--config.file={folder / 'prometheus.yml'}", f"--web.listen-address={listen}"]
+        command = [tool("prometheus"), f"--config.file={folder / 'prometheus.yml'}", "--web.listen-address=127.0.0.1:0"]
         command += [f"--storage.tsdb.path={folder / 'data'}"]
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=output, stderr=output)
         try:
-            eventually(lambda: ready(f"http://{listen}"), "Prometheus is ready")
-            yield f"http://{listen}"
+            yield _started(process, log)
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=LIMIT_SECONDS)
+
+
+def _started(process: subprocess.Popen, log: Path) -> str:
+    """Wait until Prometheus answers queries. Returns its URL, with the port that it logs: it chose a free one."""
+
+    def listening() -> str | None:
+        assert process.poll() is None, log.read_text()
+        found = LISTENING.search(log.read_text())
+        return f"http://127.0.0.1:{found[1]}" if found else None
+
+    eventually(lambda: (url := listening()) is not None and ready(url), "Prometheus is ready")
+    url = listening()
+    assert url
+    return url
 
 
 def query(base: str, path: str, **parameters: str) -> list[dict]:
-    """The result of a query; an error of Prometheus is the test's."""
+    """The result of a query. An error of Prometheus fails the test."""
     request = f"{base}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=LIMIT_SECONDS) as answer:
             return json.load(answer)["data"]["result"]
     except urllib.error.HTTPError as error:
         with error:
             raise AssertionError(f"{json.load(error)['error']}: {parameters['query']}") from None
 
 
-def eventually(check: Callable[[], bool], what: str, seconds: float = 40) -> None:
-    """Polls until the check holds."""
+def eventually(check: Callable[[], bool], what: str | Callable[[], str], seconds: float = LIMIT_SECONDS) -> None:
+    """Wait until the check is true. Fails with `what` when it is not within the limit."""
     deadline = time.monotonic() + seconds
     while not check():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:g} s: {what if isinstance(what, str) else what()}")
         time.sleep(0.2)
 
 
 def ready(base: str) -> bool:
-    """Whether queries are answered; before that even a query is met with plain text and 503."""
+    """Whether queries are answered: before that Prometheus answers them with 503 and plain text."""
     try:
-        with urllib.request.urlopen(f"{base}/-/ready", timeout=5) as answer:
+        with urllib.request.urlopen(f"{base}/-/ready", timeout=LIMIT_SECONDS) as answer:
             return answer.status == 200
     except OSError:
         return False

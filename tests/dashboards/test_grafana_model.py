@@ -1,4 +1,4 @@
-"""Grafana's own types as a witness: what they do not know, Grafana would not read."""
+"""Grafana's own types as a second opinion: what they drop from a dashboard, Grafana would not read."""
 
 import json
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Prefer using dashboardv2:Depreca
 
 @pytest.fixture(scope="module")
 def model():
-    # Only releases 0.0.x speak the current schema; those with a large epoch, which pip prefers, an older one.
+    # Only releases 0.0.x have the current schema. Those with a large epoch, which pip prefers, have an older one.
     pytest.importorskip("grafana_foundation_sdk", reason="needs grafana-foundation-sdk==0.0.21")
     plugins = pytest.importorskip("grafana_foundation_sdk.cog.plugins")
     plugins.register_default_plugins()
@@ -20,7 +20,7 @@ def model():
 
 
 def lost(ours, theirs, path=()):
-    """Paths whose value Grafana's model dropped or changed; what it adds are its defaults."""
+    """Yield the paths whose value Grafana's model dropped or changed. What it adds is ignored: defaults."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key, value in ours.items():
             yield from lost(value, theirs[key], (*path, key)) if key in theirs else [(*path, key)]
@@ -31,19 +31,19 @@ def lost(ours, theirs, path=()):
         yield path
 
 
-def through(model, board):
+def through(model, dashboard):
     from grafana_foundation_sdk.cog.encoder import JSONEncoder  # noqa: PLC0415 - absent where the fixture skips
 
-    return json.loads(JSONEncoder().encode(model.Dashboard.from_json(board)))
+    return json.loads(JSONEncoder().encode(model.Dashboard.from_json(dashboard)))
 
 
-@pytest.mark.parametrize("board", DASHBOARDS, ids=lambda board: board.uid)
-def test_grafanas_model_keeps_everything_but_the_empty_id(board, model):
-    ours = render(board)
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda dashboard: dashboard.uid)
+def test_the_model_of_grafana_keeps_everything_but_the_empty_id(dashboard, model):
+    ours = render(dashboard)
     assert list(lost(ours, through(model, ours))) == [("id",)]
 
 
-def test_what_grafana_does_not_know_would_be_noticed(model):
+def test_keys_that_grafana_does_not_read_are_found(model):
     ours = render(DASHBOARDS[0])
     panel = ours["panels"][1]
     panel["span"] = 6

@@ -1,8 +1,8 @@
-"""What becomes of grafanalib's output."""
+"""The conversion of grafanalib's output to the current dashboard model."""
 
 import copy
 
-from dashboards.grafana_model import NEUTRAL, normalise, prune, thresholds
+from dashboards.grafana_model import NEUTRAL, prune, thresholds, to_grafana_model
 
 RAW = {
     "__inputs": [],
@@ -55,20 +55,20 @@ RAW = {
 PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
 
 
-def test_keys_of_older_grafanas_go_and_the_schema_version_is_current():
-    board = normalise(RAW)
-    assert not {"__inputs", "gnetId", "hideControls", "rows", "sharedCrosshair", "style", "version"} & board.keys()
-    assert (board["schemaVersion"], board["id"], board["timepicker"]) == (41, None, {})
+def test_keys_of_older_grafana_releases_are_dropped_and_the_schema_version_is_current():
+    dashboard = to_grafana_model(RAW)
+    assert not {"__inputs", "gnetId", "hideControls", "rows", "sharedCrosshair", "style", "version"} & dashboard.keys()
+    assert (dashboard["schemaVersion"], dashboard["id"], dashboard["timepicker"]) == (41, None, {})
 
 
-def test_the_input_is_left_alone():
+def test_the_input_is_not_changed():
     before = copy.deepcopy(RAW)
-    normalise(RAW)
+    to_grafana_model(RAW)
     assert before == RAW
 
 
 def test_a_query_is_a_range_exactly_when_it_is_not_instant():
-    targets = normalise(RAW)["panels"][0]["panels"][0]["targets"]
+    targets = to_grafana_model(RAW)["panels"][0]["panels"][0]["targets"]
     assert [(each["instant"], each["range"]) for each in targets] == [(True, False), (False, True)]
     assert [each.get("interval") for each in targets] == [None, "5m"]
     assert all(
@@ -77,26 +77,26 @@ def test_a_query_is_a_range_exactly_when_it_is_not_instant():
 
 
 def test_a_row_keeps_its_panels_and_has_no_queries_of_its_own():
-    row = normalise(RAW)["panels"][0]
+    row = to_grafana_model(RAW)["panels"][0]
     assert row.keys() == {"collapsed", "id", "panels", "title", "type"}
     assert row["panels"][0]["fieldConfig"]["overrides"] == []
     assert "maxDataPoints" not in row["panels"][0]
 
 
-def test_everything_asks_the_chosen_data_source():
-    board = normalise(RAW)
-    panel = board["panels"][0]["panels"][0]
-    asking = [panel, *panel["targets"], *board["annotations"]["list"], *board["templating"]["list"][1:]]
-    assert [each["datasource"] for each in asking] == [PROMETHEUS] * len(asking)
-    assert "datasource" not in board["templating"]["list"][0]
+def test_everything_queries_the_chosen_data_source():
+    dashboard = to_grafana_model(RAW)
+    panel = dashboard["panels"][0]["panels"][0]
+    querying = [panel, *panel["targets"], *dashboard["annotations"]["list"], *dashboard["templating"]["list"][1:]]
+    assert [each["datasource"] for each in querying] == [PROMETHEUS] * len(querying)
+    assert "datasource" not in dashboard["templating"]["list"][0]
 
 
-def test_variables_start_with_all_where_there_is_such_a_choice():
-    current = [each["current"] for each in normalise(RAW)["templating"]["list"]]
+def test_variables_that_offer_all_start_with_it():
+    current = [each["current"] for each in to_grafana_model(RAW)["templating"]["list"]]
     assert current == [{}, {"selected": True, "text": ["All"], "value": ["$__all"]}, {}]
 
 
-def test_thresholds_lose_the_text_null_and_their_old_keys():
+def test_the_text_null_and_old_keys_are_dropped_from_thresholds():
     old = {"steps": [{"color": "a", "index": 0, "value": "null", "op": "gt"}, {"color": "b", "index": 1, "value": 2.0}]}
     assert thresholds(old) == {
         "mode": "absolute",
@@ -108,5 +108,5 @@ def test_a_panel_without_thresholds_has_one_neutral_step():
     assert thresholds({"steps": ""})["steps"] == thresholds({})["steps"] == [{"color": NEUTRAL, "value": None}]
 
 
-def test_pruning_reaches_every_depth_and_spares_false_and_zero():
+def test_pruning_reaches_every_depth_and_keeps_false_and_zero():
     assert prune({"a": None, "b": [{"c": None, "d": 0}, None], "e": False}) == {"b": [{"d": 0}], "e": False}

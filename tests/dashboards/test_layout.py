@@ -1,10 +1,10 @@
-"""The grid and the ids of panels."""
+"""The positions and the ids of panels."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.layout import COLUMNS, Box, below, flow, panel_id
+from dashboards.layout import COLUMNS, GridBox, below, flow, panel_id
 
 SIZES = st.lists(st.tuples(st.integers(1, COLUMNS), st.integers(1, 12)), max_size=40)
 
@@ -16,7 +16,7 @@ def overlap(one, other):
 
 
 def test_a_full_line_is_followed_by_the_next_one():
-    assert flow([(12, 4), (12, 8), (6, 2)], top=1) == [Box(0, 1, 12, 4), Box(12, 1, 12, 8), Box(0, 9, 6, 2)]
+    assert flow([(12, 4), (12, 8), (6, 2)], top=1) == [GridBox(0, 1, 12, 4), GridBox(12, 1, 12, 8), GridBox(0, 9, 6, 2)]
 
 
 @given(SIZES, st.integers(0, 100))
@@ -28,12 +28,12 @@ def test_boxes_stay_on_the_grid_and_never_overlap(sizes, top):
 
 
 @pytest.mark.parametrize("size", [(25, 1), (0, 1), (1, 0)])
-def test_a_panel_that_does_not_fit_is_refused_by_name_of_its_size(size):
+def test_a_panel_that_does_not_fit_raises_an_error_with_its_size(size):
     with pytest.raises(ValueError, match=f"{size[0]} by {size[1]} does not fit"):
         flow([size], 0)
 
 
-def test_nothing_takes_no_room():
+def test_no_box_takes_no_space():
     assert below([], 7) == 7
 
 

@@ -21,18 +21,20 @@ def documents() -> tuple[dict, ...]:
 
 
 def one(kind: str, name: str) -> dict:
+    """The only object of this kind and name."""
     found = [each for each in documents() if (each["kind"], each["metadata"]["name"]) == (kind, name)]
     assert len(found) == 1, (kind, name)
     return found[0]
 
 
 def container(kind: str, name: str) -> dict:
+    """The only container of a workload."""
     (only,) = one(kind, name)["spec"]["template"]["spec"]["containers"]
     return only
 
 
 def kustomized(folder: Path) -> list[dict]:
-    """What kubectl makes of a folder; skips where there is no kubectl."""
+    """The objects that `kubectl kustomize` renders from a folder; skips where there is no kubectl."""
     kubectl = shutil.which("kubectl")
     if not kubectl:
         pytest.skip("kubectl is not installed")

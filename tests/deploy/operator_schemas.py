@@ -19,7 +19,7 @@ LIMIT_SECONDS = 90
 
 
 def _download() -> Path:
-    """The module's archive; skips with the reason where it cannot be had."""
+    """Download the module's archive; skips with the reason where that is not possible."""
     go = shutil.which("go")
     if not go:
         pytest.skip("go is not installed: the Prometheus Operator's schemas cannot be fetched")
@@ -30,7 +30,7 @@ def _download() -> Path:
             command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False, env=environment, cwd=CACHE
         )
     except subprocess.TimeoutExpired:
-        pytest.skip(f"the Prometheus Operator's module was not there within {LIMIT_SECONDS} s")
+        pytest.skip(f"the Prometheus Operator's module could not be downloaded within {LIMIT_SECONDS} s")
     answer = json.loads(done.stdout or "{}")
     if "Zip" not in answer:
         pytest.skip(f"the Prometheus Operator's module cannot be fetched: {answer.get('Error', done.stderr)}")
@@ -39,21 +39,21 @@ def _download() -> Path:
 
 
 def schema(plural: str) -> dict:
-    """The schema of an object such as `podmonitors`, closed: what it does not name is refused."""
-    kept = CACHE / f"{plural}-{VERSION}.yaml"
-    if not kept.exists():
+    """The schema of a resource such as `podmonitors`, closed: a field that it does not name is an error."""
+    cached = CACHE / f"{plural}-{VERSION}.yaml"
+    if not cached.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(_download()) as archive:
             name = f"{MODULE}@{VERSION}/example/prometheus-operator-crd/monitoring.coreos.com_{plural}.yaml"
-            kept.write_bytes(archive.read(name))
+            cached.write_bytes(archive.read(name))
         shutil.rmtree(CACHE / "gomod", ignore_errors=True)
-    definition = yaml.safe_load(kept.read_text())
+    definition = yaml.safe_load(cached.read_text())
     (version,) = [each for each in definition["spec"]["versions"] if each["name"] == "v1"]
     return _closed(version["schema"]["openAPIV3Schema"], top=True)
 
 
 def _closed(node, *, top=False):
-    """As the API server sees it with strict validation: unknown fields are errors (metadata is its own matter)."""
+    """Make unknown fields errors, as the API server does with strict validation; `metadata` has a schema of its own."""
     if isinstance(node, list):
         return [_closed(each) for each in node]
     if not isinstance(node, dict):

@@ -24,22 +24,22 @@ def pod_spec(kind, name):
 
 
 @pytest.mark.parametrize("document", NATIVE, ids=named)
-def test_kubernetes_knows_every_field(document):
+def test_every_field_is_one_of_kubernetes(document):
     kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
 
 
-def test_a_field_that_kubernetes_does_not_know_is_noticed():
+def test_a_field_that_kubernetes_does_not_have_is_found():
     wrong = {**NATIVE[0], "spek": {}}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(wrong, kubernetes_validate.latest_version(), strict=True)
 
 
 @pytest.mark.parametrize("document", CUSTOM, ids=named)
-def test_the_prometheus_operator_knows_every_field(document):
+def test_every_field_is_one_of_the_prometheus_operator(document):
     jsonschema.Draft7Validator(schema(OPERATOR[document["kind"]])).validate(document)
 
 
-def test_a_field_that_the_prometheus_operator_does_not_know_is_noticed():
+def test_a_field_that_the_prometheus_operator_does_not_have_is_found():
     monitor = one("PodMonitor", "gpugauge-node")
     wrong = {**monitor, "spec": {**monitor["spec"], "podMetricsEndpoint": []}}
     with pytest.raises(jsonschema.ValidationError, match="podMetricsEndpoint"):
@@ -47,7 +47,7 @@ def test_a_field_that_the_prometheus_operator_does_not_know_is_noticed():
 
 
 @pytest.mark.parametrize("document", [each for each in documents() if "namespace" in each["metadata"]], ids=named)
-def test_everything_lies_in_one_namespace(document):
+def test_every_object_is_in_one_namespace(document):
     assert document["metadata"]["namespace"] == "gpugauge"
 
 
@@ -86,11 +86,11 @@ def test_the_kubelets_directory_is_mounted_read_only_and_not_its_socket():
     assert flag.split("=")[1] == f"{mount['mountPath']}/kubelet.sock"
 
 
-def test_the_roll_out_takes_a_tenth_of_the_nodes_at_a_time():
+def test_the_roll_out_updates_a_tenth_of_the_nodes_at_a_time():
     assert one("DaemonSet", "gpugauge-node")["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": "10%"}
 
 
-def test_nodes_whose_driver_is_being_upgraded_are_left():
+def test_nodes_whose_driver_is_being_upgraded_are_not_selected():
     affinity = pod_spec("DaemonSet", "gpugauge-node")["affinity"]["nodeAffinity"]
     terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     upgrading = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.deploy.dcgm-exporter": "paused-for-driver-upgrade"}
@@ -101,15 +101,15 @@ def test_nodes_whose_driver_is_being_upgraded_are_left():
 
 
 def matches(term, labels):
-    def holds(rule):
-        there = labels.get(rule["key"])
+    def matches_rule(rule):
+        value = labels.get(rule["key"])
         return {
-            "In": there in rule.get("values", ()),
-            "Exists": there is not None,
-            "DoesNotExist": there is None,
+            "In": value in rule.get("values", ()),
+            "Exists": value is not None,
+            "DoesNotExist": value is None,
         }[rule["operator"]]
 
-    return all(holds(rule) for rule in term["matchExpressions"])
+    return all(matches_rule(rule) for rule in term["matchExpressions"])
 
 
 @pytest.mark.parametrize(("kind", "name"), WORKLOADS)
@@ -135,7 +135,7 @@ def test_targets_carry_the_job_names_that_rules_read_and_the_node_on_node_target
 
 
 @pytest.mark.parametrize(("kind", "name"), WORKLOADS)
-def test_the_service_account_is_there(kind, name):
+def test_the_service_account_exists(kind, name):
     assert one("ServiceAccount", pod_spec(kind, name)["serviceAccountName"])
 
 
@@ -152,7 +152,7 @@ def test_the_whole_renders_with_a_config_map_for_each_dashboard():
     rendered = kustomized(ROOT / "deploy")
     assert {named(each) for each in documents()} <= {named(each) for each in rendered}
     maps = [each for each in rendered if each["kind"] == "ConfigMap"]
-    assert {name for each in maps for name in each["data"]} == {f"{board.uid}.json" for board in DASHBOARDS}
+    assert {name for each in maps for name in each["data"]} == {f"{dashboard.uid}.json" for dashboard in DASHBOARDS}
     for each in maps:
         assert each["metadata"]["labels"]["grafana_dashboard"] == "1"
         assert each["metadata"]["namespace"] == "gpugauge"
@@ -168,7 +168,7 @@ def test_the_plain_set_needs_no_custom_resources():
 def test_every_dashboard_and_manifest_is_listed_for_kustomize():
     whole = yaml.safe_load((ROOT / "deploy/kustomization.yaml").read_text())
     listed = [name for each in whole["configMapGenerator"] for name in each["files"]]
-    assert listed == [f"generated/dashboards/{board.uid}.json" for board in DASHBOARDS]
+    assert listed == [f"generated/dashboards/{dashboard.uid}.json" for dashboard in DASHBOARDS]
     plain = yaml.safe_load((MANIFESTS / "kustomization.yaml").read_text())
     files = {path.name for path in MANIFESTS.glob("*.yaml")} - {"kustomization.yaml", "monitors.yaml"}
     assert set(plain["resources"]) == files

@@ -1,7 +1,8 @@
-"""What the written documents claim about links, verbs, flags, variables and queries holds."""
+"""What the documents state about links, paths, verbs, commands, flags, variables and queries is true."""
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import promql_parser
@@ -11,16 +12,18 @@ from exporter import cli
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = sorted((ROOT / "docs/adr").glob("[0-9]*.md"))
-PAGES = sorted(
+DOCUMENTS = sorted(
     path for path in ROOT.rglob("*.md") if not any(part[0] == "." for part in path.relative_to(ROOT).parts[:-1])
 )
-NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
+NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "."}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 SWITCHING = (ROOT / "docs/switching.md").read_text(encoding="utf-8")
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=NAMES)
+EVERY_DOCUMENT = pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
 
 
 def without_code(text):
@@ -28,13 +31,13 @@ def without_code(text):
 
 
 def code(text):
-    """The lines of fenced blocks that are no data or queries, and what stands between backticks."""
+    """The lines of fenced shell and plain blocks, and the texts between backticks."""
     blocks = [body for language, body in FENCE.findall(text) if language in {"", "sh", "bash"}]
     return [*"".join(blocks).splitlines(), *SPAN.findall(FENCE.sub("", text))]
 
 
 def anchors(path):
-    """The names that headings have as targets of links."""
+    """The fragments by which links can name the headings of a document."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -43,27 +46,51 @@ def commands(text):
     """The arguments of each `gpugauge` command line."""
     for line in code(text):
         words = shlex.split(line, comments=True) if re.search(r"(^|/)gpugauge(\s|$)", line) else []
-        places = [place for place, word in enumerate(words) if word.rpartition("/")[2] == "gpugauge"]
-        if places:
-            yield words[places[0] + 1 :]
+        positions = [position for position, word in enumerate(words) if word.rpartition("/")[2] == "gpugauge"]
+        if positions:
+            yield words[positions[0] + 1 :]
+
+
+def paths(text):
+    """The files, folders and patterns such as `*.py` below our folders, named in the code of a document."""
+    for word in " ".join(code(text)).split():
+        if re.fullmatch(r"\w+/([\w.*-]+(/[\w.*-]+)*/?)?", word) and word.partition("/")[0] in FOLDERS:
+            yield word.rstrip("/")
+
+
+def modules(text):
+    """The modules of ours that the text runs with `python -m`."""
+    for line in code(text):
+        yield from (name for name in re.findall(r"python -m ([\w.]+)", line) if name.partition(".")[0] in FOLDERS)
+
+
+def columns(drawing):
+    """The drawing of ARCHITECTURE.md: the layers of each package, whose column begins below its name."""
+    head, _, *rows = drawing.splitlines()
+    starts = [found.start() for found in re.finditer(r"\S+", head)]
+    ends = [*starts[1:], None]
+    return {
+        head[start:end].strip(): " ".join(" ".join(row[start:end] for row in rows).split())
+        for start, end in zip(starts, ends, strict=True)
+    }
 
 
 def options(command):
-    return set(cli.PARSERS[command](cli.Environment({}))._option_string_actions)
+    return set(cli.PARSERS[command](cli.EnvironmentDefaults({}))._option_string_actions)
 
 
-@EVERY_PAGE
-def test_every_relative_link_leads_to_a_file_and_its_heading(page):
-    for target in LINK.findall(without_code(page.read_text(encoding="utf-8"))):
+@EVERY_DOCUMENT
+def test_every_relative_link_leads_to_a_file_and_its_heading(document):
+    for target in LINK.findall(without_code(document.read_text(encoding="utf-8"))):
         if re.match(r"[a-z]+:", target):
             continue
         name, _, heading = target.partition("#")
-        path = page.parent / name if name else page
+        path = document.parent / name if name else document
         assert path.exists(), target
         assert not heading or heading in anchors(path), target
 
 
-def test_no_link_goes_unseen():
+def test_links_are_found_in_prose_and_not_in_code():
     text = "a [b `c`](d.md#e) and `[f](g)`\n```sh\n[h](i)\n```\n"
     assert LINK.findall(without_code(text)) == ["d.md#e"]
     assert "license" not in anchors(ROOT / "README.md")
@@ -79,35 +106,67 @@ def test_the_index_lists_every_decision_by_its_title():
     assert [path.name[:4] for path in DECISIONS] == [f"{number:04}" for number, _, _ in listed]
 
 
-@pytest.mark.parametrize("page", DECISIONS, ids=lambda path: path.name[:4])
-def test_a_decision_fits_on_a_page_and_says_why_what_follows_and_what_else_there_was(page):
-    lines = page.read_text(encoding="utf-8").splitlines()
-    assert [line for line in lines if line.startswith("## ")] == [
-        "## Context",
-        "## Decision",
-        "## Consequences",
-        "## Rejected",
-    ]
-    assert len(lines) <= 45
-
-
-def test_every_verb_that_a_document_names_is_in_the_makefile_and_every_verb_is_explained():
+def test_every_verb_that_a_document_names_is_in_the_makefile_and_contributing_explains_every_verb():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     verbs = set(re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)[1].split())
     assert verbs <= set(re.findall(r"^([a-z0-9]+):", makefile, re.MULTILINE))
     named = {
         (name, verb)
-        for name, page in zip(NAMES, PAGES, strict=True)
-        for line in code(page.read_text(encoding="utf-8"))
+        for name, document in zip(NAMES, DOCUMENTS, strict=True)
+        for line in code(document.read_text(encoding="utf-8"))
         for verb in re.findall(r"(?:^|&& )make ([a-z0-9_-]+)", line)
     }
     assert {verb for _, verb in named} <= verbs, named
     assert {verb for name, verb in named if name == "CONTRIBUTING.md"} == verbs
 
 
-@EVERY_PAGE
-def test_every_command_line_that_a_document_shows_is_understood(page):
-    for arguments in commands(page.read_text(encoding="utf-8")):
+def test_the_drawing_of_imports_shows_the_layers_that_the_linter_checks():
+    contracts = {
+        contract["containers"][0]: " ".join(contract["layers"])
+        for contract in PROJECT["importlinter"]["contracts"]
+        if "containers" in contract
+    }
+    architecture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    drawings = [body for _, body in FENCE.findall(architecture) if body.startswith("exporter ")]
+    assert [columns(drawing) for drawing in drawings] == [contracts]
+
+
+def test_contributing_explains_every_marker():
+    markers = {line.partition(":")[0] for line in PROJECT["pytest"]["ini_options"]["markers"]}
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == markers
+
+
+@EVERY_DOCUMENT
+def test_every_path_that_a_document_names_exists(document):
+    named = set(paths(document.read_text(encoding="utf-8")))
+    assert {path for path in named if not any(ROOT.glob(path))} == set()
+
+
+def test_paths_are_found():
+    text = (
+        "`exporter/cli.py`, `alerts/`, `docs/<name>.md`, `and/or`, `exporter`\n```sh\npytest tests/docs/*.py -x\n```\n"
+    )
+    assert list(paths(text)) == ["tests/docs/*.py", "exporter/cli.py", "alerts"]
+
+
+@EVERY_DOCUMENT
+def test_every_module_that_a_document_runs_can_be_run(document):
+    for name in modules(document.read_text(encoding="utf-8")):
+        place = ROOT / name.replace(".", "/")
+        assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), name
+
+
+def test_modules_are_found():
+    assert list(modules("`python -m demo`, `.venv/bin/python -m alerts --output x`, `python -m venv .venv`")) == [
+        "demo",
+        "alerts",
+    ]
+
+
+@EVERY_DOCUMENT
+def test_every_command_line_that_a_document_shows_can_be_parsed(document):
+    for arguments in commands(document.read_text(encoding="utf-8")):
         assert cli.parse(arguments, {}).command in cli.COMMANDS
 
 
@@ -118,31 +177,31 @@ def test_command_lines_are_found():
     assert list(commands("`gpugauge_build_info` `docker build -t gpugauge-x`")) == []
 
 
-def test_every_flag_in_switching_exists_and_every_flag_of_the_exporter_is_there():
-    spans = " ".join(code(SWITCHING))
+def test_switching_names_every_flag_of_the_node_exporter_and_no_other():
+    spans = " ".join(line for line in code(SWITCHING) if not line.startswith("kubectl "))
     named = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", spans))
     assert named - options("node") == set()
     mentioned = {flag for flag in options("node") if flag.startswith("--")} - {"--help", "--version"}
     assert mentioned - named == set()
 
 
-def test_flags_without_effect_are_listed_as_such_and_no_others():
-    (paragraph,) = re.findall(r"^Accepted without effect.*?\n\n", SWITCHING, re.MULTILINE | re.DOTALL)
-    assert set(re.findall(r"`(--[a-z-]+)`", paragraph)) == {*cli.WITHOUT_EFFECT, *cli.WITHOUT_EFFECT_SWITCHES}
+def test_exactly_the_flags_that_are_ignored_for_compatibility_are_listed_as_such():
+    (paragraph,) = re.findall(r"^Ignored for compatibility.*?\n\n", SWITCHING, re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`(--[a-z-]+)`", paragraph)) == {*cli.IGNORED_FLAGS, *cli.IGNORED_SWITCHES}
 
 
-def test_every_variable_in_the_table_is_read():
-    read = "".join((ROOT / "exporter" / name).read_text(encoding="utf-8") for name in ("cli.py", "config.py"))
+def test_switching_names_every_variable_of_the_node_exporter_and_no_other():
+    read = "".join((ROOT / "exporter" / name).read_text(encoding="utf-8") for name in ("cli.py", "node/config.py"))
     rows = re.findall(r"^\| `--.*$", SWITCHING, re.MULTILINE)
     variables = {name for row in rows for name in re.findall(r"`([A-Z][A-Z_]+)`", row.rpartition(" | ")[2])}
     assert len(variables) > len(rows)
     assert {name for name in variables if f'"{name}"' not in read} == set()
-    known = set(re.findall(r'"((?:DCGM_|NVIDIA_)[A-Z_]+)"', read))
+    known = set(re.findall(r'"((?:DCGM_|NVIDIA_|GPUGAUGE_)[A-Z_]+)"', read))
     assert known - variables == set()
 
 
-@EVERY_PAGE
-def test_every_query_block_parses(page):
-    for language, body in FENCE.findall(page.read_text(encoding="utf-8")):
+@EVERY_DOCUMENT
+def test_every_query_block_parses(document):
+    for language, body in FENCE.findall(document.read_text(encoding="utf-8")):
         if language == "promql":
             promql_parser.parse(body)

@@ -1,42 +1,42 @@
-"""The sampler publishes a page after every pass, whatever the pass did."""
+"""The collection loop publishes an exposition after every collection, whatever happened in it."""
 
 import threading
 
 import pytest
 
-from exporter.collection_loop import Pace, Sampler
-from exporter.exposition.exporter_metrics import SelfMetrics
-from exporter.metric import NO_LABELS, Family, Kind, Metric
-from exporter.snapshot import Pass, Snapshot, SourceHealth, SourceProblem
+from exporter.collection_loop import CollectionLoop, CollectionPace
+from exporter.exposition.exporter_metrics import ExporterMetrics
+from exporter.metric import Family, Kind, metric
+from exporter.snapshot import CollectionCycle, Snapshot, SourceHealth, SourceProblem
 from exporter.source import SourceError
 
-UP = Metric("a", Kind.GAUGE, "A.")
+UP = metric("a", Kind.GAUGE, "A.")
 
 
 def snapshot(*health, **more):
-    return Snapshot(12.5, (Family(UP, [(NO_LABELS, 1)]),), health, **more)
+    return Snapshot(12.5, (Family(UP, [UP.sample(1)]),), health, **more)
 
 
-def sampler(take, clock=lambda: 0.0):
-    return Sampler(take, SelfMetrics({"hostname": "n1"}), 30.0, clock)
+def loop_over(collect, clock=lambda: 0.0):
+    return CollectionLoop(collect, ExporterMetrics({"hostname": "n1"}), 30.0, clock)
 
 
-def test_before_the_first_pass_there_is_a_page_about_the_exporter():
-    page = sampler(snapshot).page.text.decode()
-    assert 'gpugauge_build_info{contract="1",hostname="n1",' in page
-    assert "\na 1" not in page
-    assert "gpugauge_snapshot_timestamp_seconds{" not in page
+def test_before_the_first_collection_the_exporter_metrics_are_exposed():
+    text = loop_over(snapshot).exposition.text.decode()
+    assert 'gpugauge_build_info{contract="1",hostname="n1",' in text
+    assert "\na 1" not in text
+    assert "gpugauge_last_collection_timestamp_seconds{" not in text
 
 
-def test_a_pass_replaces_data_and_health():
-    own = sampler(lambda: snapshot(SourceHealth("kubelet", up=False, seconds=0.5, reason="timeout", message="m")))
-    own.sample()
-    page = own.page.text.decode()
-    assert "\na 1\n" in page
-    assert 'gpugauge_source_up{hostname="n1",source="kubelet"} 0.0' in page
-    assert 'gpugauge_source_problem{hostname="n1",reason="timeout",source="kubelet"} 1.0' in page
-    assert 'gpugauge_source_errors_total{hostname="n1",reason="timeout",source="kubelet"} 1.0' in page
-    assert 'gpugauge_snapshot_timestamp_seconds{hostname="n1"} 12.5' in page
+def test_a_collection_exposes_data_and_health():
+    loop = loop_over(lambda: snapshot(SourceHealth("kubelet", up=False, seconds=0.5, reason="timeout", message="m")))
+    loop.collect()
+    text = loop.exposition.text.decode()
+    assert "\na 1\n" in text
+    assert 'gpugauge_source_up{hostname="n1",source="kubelet"} 0.0' in text
+    assert 'gpugauge_source_problem{hostname="n1",reason="timeout",source="kubelet"} 1.0' in text
+    assert 'gpugauge_source_errors_total{hostname="n1",reason="timeout",source="kubelet"} 1.0' in text
+    assert 'gpugauge_last_collection_timestamp_seconds{hostname="n1"} 12.5' in text
 
 
 def test_rejected_values_add_up_and_problems_show_only_while_they_last():
@@ -46,51 +46,54 @@ def test_rejected_values_add_up_and_problems_show_only_while_they_last():
         ),
         snapshot(rejected={("F", "blank"): 3}, build={"source": "dcgm"}),
     ]
-    own = sampler(lambda: answers.pop(0))
-    own.sample()
-    assert 'reason="profiling_unavailable",source="dcgm"} 1.0' in own.page.text.decode()
-    own.sample()
-    page = own.page.text.decode()
-    assert "profiling_unavailable" not in page
-    assert 'gpugauge_rejected_values_total{field="F",hostname="n1",reason="blank"} 5.0' in page
-    assert 'source="dcgm"' in page
+    loop = loop_over(lambda: answers.pop(0))
+    loop.collect()
+    assert 'reason="profiling_unavailable",source="dcgm"} 1.0' in loop.exposition.text.decode()
+    loop.collect()
+    text = loop.exposition.text.decode()
+    assert "profiling_unavailable" not in text
+    assert 'gpugauge_rejected_values_total{field="F",hostname="n1",reason="blank"} 5.0' in text
+    assert 'source="dcgm"' in text
 
 
-def test_a_defect_costs_the_data_of_its_pass_and_is_counted():
+def test_a_defect_costs_the_data_of_its_collection_and_is_counted():
     answers = [snapshot(), None]
-    own = sampler(lambda: answers.pop(0) or 1 / 0)
-    own.sample()
-    own.sample()
-    page = own.page.text.decode()
-    assert "\na 1\n" not in page
-    assert "gpugauge_source_up{" not in page
-    assert 'gpugauge_failed_passes_total{hostname="n1"} 1.0' in page
+    loop = loop_over(lambda: answers.pop(0) or 1 / 0)
+    loop.collect()
+    loop.collect()
+    text = loop.exposition.text.decode()
+    assert "\na 1\n" not in text
+    assert "gpugauge_source_up{" not in text
+    assert 'gpugauge_collection_failures_total{hostname="n1"} 1.0' in text
 
 
-def test_the_first_passes_are_quick_and_a_source_that_is_down_is_asked_again_soon():
-    pace = Pace(30.0)
+def test_the_first_collections_are_quick_and_a_source_that_is_down_is_read_again_soon():
+    pace = CollectionPace(30.0)
     assert [pace.wait(n, healthy=True) for n in (1, 2, 3, 4)] == [1.0, 1.0, 30.0, 30.0]
     assert pace.wait(9, healthy=False) == 2.0
-    assert Pace(0.5).wait(1, healthy=False) == 0.5
+    assert CollectionPace(0.5).wait(1, healthy=False) == 0.5
 
 
 def test_a_thread_that_is_stuck_is_reported_and_stopping_it_does_not_wait():
     now = [0.0]
     stuck, release = threading.Event(), threading.Event()
 
-    def take():
+    def collect():
         stuck.set()
-        release.wait(30)
+        release.wait(300)
         return snapshot()
 
-    own = sampler(take, lambda: now[0])
-    own.start()
-    assert stuck.wait(5)
-    assert own.stalled() is None
+    loop = loop_over(collect, lambda: now[0])
+    loop.start()
+    assert stuck.wait(60)
+    assert loop.stalled() is None
     now[0] = 500.0
-    assert own.stalled() == "no pass has ended for 500 s"
-    own.stop(timeout=0.05)
+    assert loop.stalled() == "no collection has ended for 500 s"
+    loop.stop(timeout=0.05)
+    assert loop._thread.is_alive(), "stop() waited for the collection that hangs"
     release.set()
+    loop._thread.join(60)
+    assert not loop._thread.is_alive()
 
 
 def test_a_failed_source_costs_only_its_own_data():
@@ -102,9 +105,9 @@ def test_a_failed_source_costs_only_its_own_data():
 
         def close(self): ...
 
-    this = Pass()
-    assert this.read(Broken(), otherwise=()) == ()
-    (health,) = this.health
+    cycle = CollectionCycle()
+    assert cycle.read(Broken(), otherwise=()) == ()
+    (health,) = cycle.health
     assert (health.source, health.up, health.reason, health.message) == (
         "kubelet",
         False,
@@ -123,23 +126,23 @@ def test_a_defect_in_a_source_is_not_mistaken_for_a_failed_read():
         def close(self): ...
 
     with pytest.raises(ZeroDivisionError):
-        Pass().read(Defect(), otherwise=())
+        CollectionCycle().read(Defect(), otherwise=())
 
 
-def test_a_source_that_stays_down_is_logged_once_and_again_when_it_is_back(caplog):
+def test_a_source_that_stays_down_is_logged_once_and_again_when_it_recovers(caplog):
     down = SourceHealth("kubelet", up=False, seconds=0, reason="timeout", message="no answer within 5 s")
     up = SourceHealth("kubelet", up=True, seconds=0)
     answers = [snapshot(down), snapshot(down), snapshot(up), snapshot(up)]
-    own = sampler(lambda: answers.pop(0))
+    loop = loop_over(lambda: answers.pop(0))
     with caplog.at_level("INFO"):
         for _ in range(4):
-            own.sample()
-    assert [record.message for record in caplog.records] == ["kubelet: no answer within 5 s", "kubelet: well again"]
+            loop.collect()
+    assert [record.message for record in caplog.records] == ["kubelet: no answer within 5 s", "kubelet: recovered"]
 
 
-def test_versions_that_were_learned_stay_while_a_source_is_down():
+def test_versions_that_were_read_stay_while_a_source_is_down():
     answers = [snapshot(build={"source": "dcgm", "dcgm_version": "4.2.3"}), snapshot(build={"dcgm_version": ""})]
-    own = sampler(lambda: answers.pop(0))
-    own.sample()
-    own.sample()
-    assert 'dcgm_version="4.2.3"' in own.page.text.decode()
+    loop = loop_over(lambda: answers.pop(0))
+    loop.collect()
+    loop.collect()
+    assert 'dcgm_version="4.2.3"' in loop.exposition.text.decode()

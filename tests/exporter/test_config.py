@@ -1,9 +1,10 @@
-"""Flags and variables keep the names and meanings that dcgm-exporter's users have in their manifests."""
+"""Flags and environment variables have the names and meanings that they have in dcgm-exporter's manifests."""
 
 import pytest
 
 from exporter.cli import parse
-from exporter.config import ConfigError, node_config
+from exporter.config import ConfigError
+from exporter.node.config import node_config
 
 
 def config(*argv, **environment):
@@ -42,8 +43,8 @@ def test_a_flag_wins_over_its_variable():
     assert config("-k").kubernetes is True
 
 
-def test_flags_without_effect_are_accepted_and_remembered():
-    assert config("--fake-gpus", "-d", "f", "--kubernetes-virtual-gpus=true").without_effect == (
+def test_flags_that_are_ignored_for_compatibility_are_accepted_and_reported():
+    assert config("--fake-gpus", "-d", "f", "--kubernetes-virtual-gpus=true").ignored_flags == (
         "--fake-gpus",
         "-d",
         "--kubernetes-virtual-gpus",
@@ -51,7 +52,7 @@ def test_flags_without_effect_are_accepted_and_remembered():
 
 
 @pytest.mark.parametrize(
-    ("argv", "environment", "sentence"),
+    ("argv", "environment", "message"),
     [
         (["-c", "0"], {}, "--collect-interval 0 is outside 100..3600000 milliseconds"),
         (["-c", "fast"], {}, "--collect-interval 'fast' is not a whole number of milliseconds"),
@@ -61,10 +62,10 @@ def test_flags_without_effect_are_accepted_and_remembered():
         ([], {"DCGM_EXPORTER_KUBERNETES": "yes"}, "DCGM_EXPORTER_KUBERNETES: 'yes' is neither true nor false"),
     ],
 )
-def test_a_bad_value_gets_one_sentence(argv, environment, sentence):
+def test_a_bad_value_gets_one_message(argv, environment, message):
     with pytest.raises(ConfigError) as error:
         config(*argv, **environment)
-    assert sentence in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 

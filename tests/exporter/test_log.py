@@ -1,3 +1,5 @@
+"""Log lines are logfmt or JSON that no message can break, and a state or message that repeats is logged once."""
+
 import io
 import json
 import logging
@@ -8,7 +10,7 @@ import warnings
 
 import pytest
 
-from exporter.log import Changes, setup
+from exporter.log import MAX_STATES, OnceLog, StateLog, setup
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def test_text_lines_are_logfmt_with_the_keys_of_dcgm_exporter(stream):
     assert re.fullmatch(rf'time={TIME} level=WARN msg="no GPU found on n1" logger=exporter\.node\n', stream.getvalue())
 
 
-def test_json_lines_carry_the_same_keys(stream):
+def test_json_lines_have_the_same_keys(stream):
     setup(stream, "json")
     logging.getLogger("exporter.node").error("lost")
     line = json.loads(stream.getvalue())
@@ -71,16 +73,16 @@ def test_a_traceback_stays_on_the_line_of_its_message(stream, format):
     assert "ValueError: odd" in stream.getvalue()
 
 
-def test_levels_hold_for_us_and_libraries_speak_from_warnings_on(stream):
+def test_our_records_are_logged_from_the_level_on_and_those_of_libraries_from_warnings_on(stream):
     setup(stream)
     for name in ("exporter.x", "uvicorn.other"):
         for level in (logging.DEBUG, logging.INFO, logging.WARNING):
             logging.getLogger(name).log(level, "%s-%s", name, logging.getLevelName(level))
-    said = re.findall(r"msg=(\S+)", stream.getvalue())
-    assert said == ["exporter.x-INFO", "exporter.x-WARNING", "uvicorn.other-WARNING"]
+    logged = re.findall(r"msg=(\S+)", stream.getvalue())
+    assert logged == ["exporter.x-INFO", "exporter.x-WARNING", "uvicorn.other-WARNING"]
 
 
-def test_debug_lets_everyone_speak(stream):
+def test_at_level_debug_records_of_libraries_are_logged_too(stream):
     setup(stream, level="debug")
     logging.getLogger("exporter.x").debug("ours")
     logging.getLogger("other").debug("theirs")
@@ -116,32 +118,50 @@ def test_a_process_logs_to_standard_error_alone():
 
 def test_a_state_is_logged_when_it_begins_changes_and_ends(stream):
     setup(stream)
-    changes = Changes(logging.getLogger("exporter.state"))
-    assert not changes.clear("kubelet", "kubelet answers again")
-    assert changes.report("kubelet", "kubelet socket missing")
-    assert not changes.report("kubelet", "kubelet socket missing")
-    assert changes.report("dcgm", "engine gone", logging.ERROR)
-    assert changes.report("kubelet", "kubelet refuses")
-    assert changes.clear("kubelet", "kubelet answers again")
-    assert not changes.clear("kubelet", "kubelet answers again")
-    assert changes.report("kubelet", "kubelet refuses")
-    said = re.findall(r'level=(\w+) msg="([^"]+)"', stream.getvalue())
-    assert said == [
+    states = StateLog(logging.getLogger("exporter.state"))
+    assert not states.clear("kubelet", "kubelet answers again")
+    assert states.report("kubelet", "kubelet socket missing")
+    assert not states.report("kubelet", "kubelet socket missing")
+    assert states.report("dcgm", "engine gone", level=logging.ERROR)
+    assert states.report("kubelet", "kubelet denies access")
+    assert states.keys() == {"kubelet", "dcgm"}
+    assert states.clear("kubelet", "kubelet answers again")
+    assert not states.clear("kubelet", "kubelet answers again")
+    assert states.report("kubelet", "kubelet denies access")
+    logged = re.findall(r'level=(\w+) msg="([^"]+)"', stream.getvalue())
+    assert logged == [
         ("WARN", "kubelet socket missing"),
         ("ERROR", "engine gone"),
-        ("WARN", "kubelet refuses"),
+        ("WARN", "kubelet denies access"),
         ("INFO", "kubelet answers again"),
-        ("WARN", "kubelet refuses"),
+        ("WARN", "kubelet denies access"),
     ]
 
 
+def test_a_message_that_varies_within_one_state_is_logged_once(stream):
+    setup(stream)
+    states = StateLog(logging.getLogger("exporter.state"))
+    assert states.report("dcgm", "engine gone; next attempt in 4 s", state="connection_lost")
+    assert not states.report("dcgm", "engine gone; next attempt in 2 s", state="connection_lost")
+    assert stream.getvalue().count("engine gone") == 1
+
+
 def test_remembered_states_are_bounded():
-    changes = Changes(logging.getLogger("quiet"))
-    changes.report("first", "x")
-    for number in range(999):
-        changes.report(str(number), "x")
-    assert not changes.report("first", "x")
-    changes.report("one more", "x")
-    assert not changes.report("first", "x")
-    assert changes.report("0", "x")
-    assert len(changes._said) == 1000
+    states = StateLog(logging.getLogger("quiet"))
+    states.report("first", "x")
+    for number in range(MAX_STATES - 1):
+        states.report(str(number), "x")
+    assert not states.report("first", "x")
+    states.report("one more", "x")
+    assert not states.report("first", "x")
+    assert states.report("0", "x")
+    assert len(states.keys()) == MAX_STATES
+
+
+def test_a_message_is_logged_once_and_not_more_than_so_many_are(stream):
+    setup(stream)
+    once = OnceLog(logging.getLogger("exporter.once"))
+    for number in (*range(MAX_STATES + 5), 0, 1):
+        once.warning(f"object {number} cannot be read")
+    assert stream.getvalue().count("cannot be read") == MAX_STATES
+    assert stream.getvalue().count('"object 0 cannot') == 1

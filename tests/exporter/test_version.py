@@ -1,4 +1,4 @@
-"""The version that the programs name is that of the distribution."""
+"""The version in the code is that of the installed package."""
 
 from importlib.metadata import version
 

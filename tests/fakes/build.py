@@ -1,4 +1,4 @@
-"""Builds the stand-in libraries with the system C compiler; what was built from the same sources is used again."""
+"""Builds the fake libraries with the system C compiler, once for the same sources and flags."""
 
 import hashlib
 import os
@@ -22,23 +22,25 @@ DCGM_SOURCES = (
 
 
 @dataclass(frozen=True)
-class Library:
+class FakeLibrary:
+    """What a fake library is built from."""
+
     soname: str
     sources: tuple[str, ...]
     flags: tuple[str, ...] = ()
 
 
 LIBRARIES = (
-    Library("libdcgm.so.4", DCGM_SOURCES, ("-DDCGM_MAJOR=4", "-fvisibility=hidden")),
-    Library("libdcgm.so.3", DCGM_SOURCES, ("-DDCGM_MAJOR=3", "-fvisibility=hidden")),
-    Library("libnvidia-ml.so.1", ("libnvidia_ml.c", "table_reader.c"), ("-lm",)),
+    FakeLibrary("libdcgm.so.4", DCGM_SOURCES, ("-DDCGM_MAJOR=4", "-fvisibility=hidden")),
+    FakeLibrary("libdcgm.so.3", DCGM_SOURCES, ("-DDCGM_MAJOR=3", "-fvisibility=hidden")),
+    FakeLibrary("libnvidia-ml.so.1", ("libnvidia_ml.c", "table_reader.c"), ("-lm",)),
 )
-OLD_NVML = Library("libnvidia-ml.so.1", ("libnvidia_ml.c", "table_reader.c"), ("-DOLD_DRIVER", "-lm"))
-"""Of a driver that lacks the symbols of recent years."""
+OLD_NVML = FakeLibrary("libnvidia-ml.so.1", ("libnvidia_ml.c", "table_reader.c"), ("-DOLD_DRIVER", "-lm"))
+"""The NVML of an old driver, without the functions that were added later."""
 
 
 def build(directory: Path, *, only: str = "") -> dict[str, Path]:
-    """Every library (or the one whose soname begins with `only`) in that directory, by soname."""
+    """Put the libraries whose soname begins with `only` into that directory, and return their paths by soname."""
     directory.mkdir(parents=True, exist_ok=True)
     built = {}
     for library in LIBRARIES:
@@ -47,17 +49,18 @@ def build(directory: Path, *, only: str = "") -> dict[str, Path]:
     return built
 
 
-def put(library: Library, directory: Path) -> Path:
-    """That library in that directory."""
+def put(library: FakeLibrary, directory: Path) -> Path:
+    """Put a library into that directory, and return its path."""
     target = directory / library.soname
     shutil.copy(_compiled(library), target)
     return target
 
 
-def _compiled(library: Library) -> Path:
+def _compiled(library: FakeLibrary) -> Path:
     cached = CACHE / f"{_hash(library)}-{library.soname}"
     if not cached.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
+        # Tests run in several processes at once: each compiles a file of its own and renames it.
         draft = cached.with_name(f"{cached.name}.{os.getpid()}")
         sources = [str(HERE / name) for name in library.sources]
         libraries = [flag for flag in library.flags if flag.startswith("-l")]
@@ -69,7 +72,8 @@ def _compiled(library: Library) -> Path:
     return cached
 
 
-def _hash(library: Library) -> str:
+def _hash(library: FakeLibrary) -> str:
+    """Return a hash of everything that the compiled file depends on."""
     digest = hashlib.sha256(repr((FLAGS, library)).encode())
     for name in (*library.sources, *sorted(path.name for path in HERE.glob("*.h"))):
         digest.update((HERE / name).read_bytes())

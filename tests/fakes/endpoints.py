@@ -1,33 +1,37 @@
-"""A page and health that a test sets, and a server over them."""
+"""An exposition and health that a test sets, and a server that serves them."""
 
 import gzip
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from exporter.web.server import Server
+from exporter.web.server import HttpServer
+
+STOP_LIMIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class FixedPage:
+class FixedExposition:
     text: bytes
     text_gzip: bytes
     openmetrics: bytes
     openmetrics_gzip: bytes
 
 
-def page(text: bytes) -> FixedPage:
+def exposition_of(text: bytes) -> FixedExposition:
+    """An exposition with this text; equal texts give equal bytes (gzip would add the time by itself)."""
     openmetrics = text + b"# EOF\n"
-    return FixedPage(text, gzip.compress(text), openmetrics, gzip.compress(openmetrics))
+    return FixedExposition(text, gzip.compress(text, mtime=0), openmetrics, gzip.compress(openmetrics, mtime=0))
 
 
 @dataclass
-class FixedPages:
-    shown: FixedPage = field(default_factory=lambda: page(b"a 1\n"))
+class FixedEndpoints:
+    shown: FixedExposition = field(default_factory=lambda: exposition_of(b"a 1\n"))
     not_live: str | None = None
     not_ready: str | None = None
 
-    def rendered(self) -> FixedPage:
+    def exposition(self) -> FixedExposition:
         return self.shown
 
     def live(self) -> str | None:
@@ -37,12 +41,20 @@ class FixedPages:
         return self.not_ready
 
 
+def wait_until_stopped(server: HttpServer) -> None:
+    """Wait for the server's thread to end: on a busy machine that may be after `stop` has returned."""
+    deadline = time.monotonic() + STOP_LIMIT_SECONDS
+    while server.alive():
+        assert time.monotonic() < deadline, f"the server did not stop within {STOP_LIMIT_SECONDS:g} s"
+        time.sleep(0.01)
+
+
 @contextmanager
-def serving(pages: FixedPages | None = None, address: str = "127.0.0.1:0", **options) -> Iterator[Server]:
-    server = Server(address, pages or FixedPages(), **options)
+def serving(endpoints: FixedEndpoints | None = None, address: str = "127.0.0.1:0", **options) -> Iterator[HttpServer]:
+    server = HttpServer(address, endpoints or FixedEndpoints(), **options)
     server.start()
     try:
         yield server
     finally:
         server.stop()
-        assert not server.alive()
+        wait_until_stopped(server)

@@ -1,7 +1,14 @@
-/* A stand-in for libdcgm: the records and codes of DCGM's C interface that it speaks, and what its parts share.
+/* The fake libdcgm: the records and status codes of DCGM's C interface that it has, and what its source files share.
  *
- * The layouts are those of DCGM 3.1 to 4.6 (they did not change in that span); sizes are checked at the end. It answers
- * from the table of table.h and refuses what the real library refuses. DCGM_MAJOR chooses the limits of 3 or 4.
+ * It answers from the scenario table of table.h and rejects what the real library rejects. The layouts are those of the
+ * headers of DCGM 3.1.8 to 4.6.0, which are the same in all of these versions; sizes are checked at the end. DCGM_MAJOR
+ * chooses between the limits of 3 and 4.
+ *
+ * Where libdcgm and nv-hostengine 4.6.0 were measured to answer otherwise, a comment beginning with "4.6.0:" is next to
+ * the code. Not next to any code: a profiling watch is accepted for every GPU here, while 4.6.0 rejects it with -33 for
+ * a whole group if one GPU has neither GPM nor the profiling module; the first value of a profiling field is there at
+ * once here, while 4.6.0 has a blank until one interval later; and a read has no limit here, while 4.6.0 answers -31
+ * above 130,688 numbers or 119,552 texts.
  */
 #ifndef GPUGAUGE_FAKE_LIBDCGM_H
 #define GPUGAUGE_FAKE_LIBDCGM_H
@@ -13,6 +20,7 @@
 #define API __attribute__((visibility("default")))
 #define VERSION_OF(record, number) ((uint32_t)(sizeof(record) | (uint32_t)(number) << 24))
 
+/* dcgmReturn_t */
 enum {
     ST_OK = 0,
     ST_BADPARAM = -1,
@@ -33,12 +41,12 @@ enum {
 
 enum {
     MAX_DEVICES = 32,
-    MAX_GROUPS = 64,
-    MAX_FIELD_GROUPS = 64,
-    MAX_FIELDS = 128,
+    MAX_GROUPS = 64,       /* 4.6.0: 61 can be made */
+    MAX_FIELD_GROUPS = 64, /* 4.6.0: 61 can be made */
+    MAX_FIELDS = 128,      /* of a read; a field group takes one less */
     TEXT = 256,
     BLOB = 4096,
-    HIERARCHY = MAX_DEVICES * 14,
+    HIERARCHY_ROWS = MAX_DEVICES * 14,
     FV_LIVE = 1,
 #if DCGM_MAJOR == 3
     MAX_ENTITIES = 64,
@@ -47,9 +55,12 @@ enum {
 #endif
 };
 
+/* The lowest blank value of each type (dcgmvalue.h). 1, 2 and 3 above it mean not found, not supported and no
+ * permission. */
 #define BLANK_I32 0x7ffffff0u
 #define BLANK_I64 0x7ffffffffffffff0LL
 #define BLANK_DBL 140737488355328.0
+/* The fixed handle of the embedded engine, and the ids of the groups that always exist (dcgm_structs.h). */
 #define EMBEDDED_HANDLE ((uintptr_t)0x7fffffff)
 #define GROUP_ALL_GPUS 0x7fffffffu
 #define GROUP_ALL_NVSWITCHES 0x7ffffffeu
@@ -72,6 +83,7 @@ union value {
     char blob[BLOB];
 };
 
+/* What dcgmGetValuesSince_v2 hands to its callback. */
 struct value_v1 {
     uint32_t version;
     uint16_t field;
@@ -81,6 +93,7 @@ struct value_v1 {
     union value value;
 };
 
+/* What dcgmEntitiesGetLatestValues writes. */
 struct value_v2 {
     uint32_t version;
     uint32_t kind;
@@ -176,7 +189,7 @@ struct mig_row {
 struct hierarchy_v2 {
     uint32_t version;
     uint32_t count;
-    struct mig_row rows[HIERARCHY];
+    struct mig_row rows[HIERARCHY_ROWS];
 };
 
 struct metric_group {
@@ -224,7 +237,7 @@ struct field_meta {
     const void *format;
 };
 
-/* One watched pair. `identity` tells whether the entity id still means the same thing. */
+/* One watched field of one entity. `identity` differs from the table's when the entity id means another device now. */
 struct watch {
     handle_t handle;
     uint32_t kind;
@@ -233,13 +246,13 @@ struct watch {
     int active;
     uint64_t identity;
     int has_last;
-    struct table_cell last;
+    struct table_sample last;
 };
 
 struct group {
     int used;
     uint32_t id;
-    handle_t owner;
+    handle_t handle;
     uint32_t count;
     struct entity entities[MAX_ENTITIES];
 };
@@ -247,13 +260,13 @@ struct group {
 struct field_group {
     int used;
     uint32_t id;
-    handle_t owner;
+    handle_t handle;
     char name[TEXT];
     uint32_t count;
     uint16_t fields[MAX_FIELDS];
 };
 
-/* libdcgm_engine.c: one lock over everything; `enter` takes it and opens the table, `leave` gives both back. */
+/* libdcgm_engine.c: one lock over everything. `enter` takes it and opens the table, `leave` releases both. */
 status_t enter(const char *function, handle_t handle, struct table_view *view);
 status_t leave(struct table_view *view, status_t status);
 uint64_t identity_of(const struct table_view *view, uint32_t kind, uint32_t id);
@@ -270,10 +283,10 @@ struct field_group *find_field_group(uint32_t id);
 uint32_t members(const struct table_view *view, uint32_t group_id, struct entity *into);
 
 /* libdcgm_read.c */
-void current_cell(const struct table_view *view, struct entity entity, const struct table_field *field,
-                  struct table_cell *cell);
-struct table_cell watched_cell(const struct table_view *view, handle_t handle, struct entity entity,
-                               const struct table_field *field);
+void current_sample(const struct table_view *view, struct entity entity, const struct table_field *field,
+                    struct table_sample *sample);
+struct table_sample watched_sample(const struct table_view *view, handle_t handle, struct entity entity,
+                                   const struct table_field *field);
 
 _Static_assert(sizeof(struct value_v1) == 4120, "field value v1");
 _Static_assert(sizeof(struct value_v2) == 4128, "field value v2");

@@ -1,9 +1,10 @@
-/* What the engine can do and says of itself: metric groups, modules, fields, versions. See libdcgm.h. */
+/* What describes library and engine: metric groups, modules, health, versions, fields, texts. See libdcgm.h. */
 #include "libdcgm.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* For a GPU with GPM the engine returns three fixed groups with all profiling fields (4.6.0, source). */
 static void put_groups(const struct table_view *view, struct metric_groups_v3 *groups)
 {
     uint32_t count;
@@ -11,9 +12,9 @@ static void put_groups(const struct table_view *view, struct metric_groups_v3 *g
     memset(groups->groups, 0, sizeof groups->groups);
     for (uint32_t i = 0; i < 3; i++)
         groups->groups[i].major = (uint16_t)i;
-    for (uint32_t i = 0, place = 0; i < count; i++)
+    for (uint32_t i = 0, next = 0; i < count; i++)
         if (field[i].profiling) {
-            struct metric_group *group = &groups->groups[place++ % 3];
+            struct metric_group *group = &groups->groups[next++ % 3];
             if (group->count < 64)
                 group->fields[group->count++] = (uint16_t)field[i].id;
         }
@@ -49,7 +50,7 @@ API status_t dcgmModuleGetStatuses(handle_t handle, struct modules_v1 *modules)
     modules->count = DCGM_MAJOR == 3 ? 10 : 11;
     for (uint32_t i = 0; i < modules->count; i++) {
         modules->modules[i].id = i;
-        modules->modules[i].status = i == 0 ? 3 : 0; /* loaded; not loaded yet */
+        modules->modules[i].status = i == 0 ? 3 : 0; /* 3 is loaded; the others are loaded on first use */
     }
     return leave(&view, ST_OK);
 }
@@ -70,7 +71,7 @@ API status_t dcgmHostengineIsHealthy(handle_t handle, struct health_v1 *health)
 
 static void put_version(const struct table_view *view, struct version_info_v2 *info)
 {
-    snprintf(info->text, sizeof info->text, "version:%s;arch:x86_64;buildtype:Release;buildplatform:stand-in",
+    snprintf(info->text, sizeof info->text, "version:%s;arch:x86_64;buildtype:Release;buildplatform:fake",
              view->header->dcgm_version);
 }
 
@@ -110,7 +111,7 @@ API int DcgmFieldsInit(void)
     return ST_OK;
 }
 
-/* The record stays the library's own; NULL for a field that it does not know. */
+/* The record belongs to the library. NULL for a field that it does not know. */
 API const struct field_meta *DcgmFieldGetById(uint16_t id)
 {
     static struct field_meta known[1 << 16];

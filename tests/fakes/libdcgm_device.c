@@ -1,4 +1,4 @@
-/* What there is: devices, instances and their attributes. See libdcgm.h. */
+/* GPUs, MIG instances and their attributes. See libdcgm.h. */
 #include "libdcgm.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ static uint32_t group_of(uint32_t kind)
     return kind == KIND_GPU ? GROUP_ALL_GPUS : kind == KIND_GI ? GROUP_ALL_INSTANCES : GROUP_ALL_COMPUTE;
 }
 
-/* `count` says how much room there is and then how many there are. */
+/* `count` is how many ids fit, and afterwards how many there are. */
 API status_t dcgmGetEntityGroupEntities(handle_t handle, uint32_t kind, uint32_t *ids, int *count, uint32_t flags)
 {
     static struct entity all[MAX_DEVICES * 17 + MAX_ENTITIES];
@@ -47,7 +47,7 @@ API status_t dcgmGetEntityGroupEntities(handle_t handle, uint32_t kind, uint32_t
     if (status != ST_OK)
         return status;
     int known = kind == KIND_GPU || kind == KIND_GI || kind == KIND_CI;
-    if (kind == 2)
+    if (kind == KIND_VGPU)
         return leave(&view, ST_NOT_SUPPORTED);
     int found = known ? (int)members(&view, group_of(kind), all) : 0;
     status = found > *count ? ST_INSUFFICIENT_SIZE : ST_OK;
@@ -83,7 +83,7 @@ API status_t dcgmGetGpuInstanceHierarchy(handle_t handle, struct hierarchy_v2 *h
     if (status != ST_OK)
         return status;
     const struct table_instance *row = table_instances(&view, &count);
-    hierarchy->count = count < HIERARCHY ? count : HIERARCHY;
+    hierarchy->count = count < HIERARCHY_ROWS ? count : HIERARCHY_ROWS;
     for (uint32_t i = 0; i < hierarchy->count; i++)
         put_row(&view, &row[i], &hierarchy->rows[i]);
     return leave(&view, ST_OK);
@@ -99,7 +99,7 @@ API status_t dcgmGetGpuStatus(handle_t handle, uint32_t gpu_id, uint32_t *answer
         return status;
     const struct table_device *device = table_device(&view, gpu_id);
     *answer = device ? device->status : 0;
-    return leave(&view, device ? ST_OK : ST_BADPARAM);
+    return leave(&view, device ? ST_OK : ST_BADPARAM); /* 4.6.0: OK with state 0 for an unknown id */
 }
 
 API status_t dcgmGetGpuChipArchitecture(handle_t handle, uint32_t gpu_id, uint32_t *answer)
@@ -111,18 +111,18 @@ API status_t dcgmGetGpuChipArchitecture(handle_t handle, uint32_t gpu_id, uint32
     if (status != ST_OK)
         return status;
     const struct table_device *device = table_device(&view, gpu_id);
-    *answer = device && device->architecture ? device->architecture : 0xffffffffu;
+    *answer = device && device->architecture ? device->architecture : 0xffffffffu; /* 4.6.0: 0 for an unknown id */
     return leave(&view, device ? ST_OK : ST_BADPARAM);
 }
 
 static uint32_t whole_number(const struct table_view *view, uint32_t gpu_id, uint32_t field)
 {
-    const struct table_cell *cell = table_cell(view, KIND_GPU, gpu_id, field);
-    if (!cell || cell->status != ST_OK)
+    const struct table_sample *sample = table_sample(view, KIND_GPU, gpu_id, field);
+    if (!sample || sample->status != ST_OK)
         return BLANK_I32;
-    if (cell->type == 'd')
-        return cell->value.dbl < BLANK_DBL ? (uint32_t)cell->value.dbl : BLANK_I32;
-    return cell->value.i64 < BLANK_I64 ? (uint32_t)cell->value.i64 : BLANK_I32;
+    if (sample->type == 'd')
+        return sample->value.dbl < BLANK_DBL ? (uint32_t)sample->value.dbl : BLANK_I32;
+    return sample->value.i64 < BLANK_I64 ? (uint32_t)sample->value.i64 : BLANK_I32;
 }
 
 static void put_text(char into[TEXT], const char *text)
@@ -130,7 +130,8 @@ static void put_text(char into[TEXT], const char *text)
     snprintf(into, TEXT, "%s", text[0] ? text : "<<<NOT_SUPPORTED>>>");
 }
 
-static void put_identifiers(const struct table_view *view, const struct table_device *device, struct attributes_v3 *into)
+static void put_identifiers(const struct table_view *view, const struct table_device *device,
+                            struct attributes_v3 *into)
 {
     put_text(into->brand, "NVIDIA");
     put_text(into->name, device->model);

@@ -1,4 +1,4 @@
-/* Start, stop and connections: when a call may go through at all. See libdcgm.h. */
+/* Start, stop and connections: whether a call is answered at all. See libdcgm.h. */
 #include "libdcgm.h"
 
 #include <pthread.h>
@@ -8,14 +8,14 @@
 enum { CONNECTIONS = 64 };
 
 struct connection {
-    handle_t handle; /* 0: free */
-    uint32_t link;   /* the table's when it was made */
+    handle_t handle; /* 0: unused */
+    uint32_t link;   /* the table's when the connection was made */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct connection connections[CONNECTIONS];
 static handle_t next_handle = 1;
-static int initialised;
+static int initialized;
 
 static struct connection *find_connection(handle_t handle)
 {
@@ -25,10 +25,12 @@ static struct connection *find_connection(handle_t handle)
     return NULL;
 }
 
+/* A connection from before a loss stays dead, whatever comes after: the library never reconnects (4.6.0, source).
+ * 4.6.0: -21 instead of -10 before dcgmInit and after dcgmShutdown, and -1 for handle 0. */
 static status_t admit(handle_t handle, struct table_view *view)
 {
     const struct connection *connection = find_connection(handle);
-    if (!initialised)
+    if (!initialized)
         return ST_UNINITIALIZED;
     if (!connection || table_open(view) != 0)
         return ST_CONNECTION_NOT_VALID;
@@ -77,8 +79,8 @@ static void drop(struct connection *connection)
     connection->handle = 0;
 }
 
-/* The engine forgets what belonged to connections that died with a break. */
-static void sweep(uint32_t link)
+/* The engine drops groups, field groups and watches of lost connections. */
+static void forget_lost_connections(uint32_t link)
 {
     for (int i = 0; i < CONNECTIONS; i++)
         if (connections[i].handle != 0 && connections[i].link != link)
@@ -87,17 +89,17 @@ static void sweep(uint32_t link)
 
 static status_t make_connection(handle_t handle, uint32_t link)
 {
-    struct connection *place = find_connection(handle);
-    for (int i = 0; !place && i < CONNECTIONS; i++)
+    struct connection *entry = find_connection(handle);
+    for (int i = 0; !entry && i < CONNECTIONS; i++)
         if (connections[i].handle == 0)
-            place = &connections[i];
-    for (int i = 0; !place && i < CONNECTIONS; i++)
+            entry = &connections[i];
+    for (int i = 0; !entry && i < CONNECTIONS; i++)
         if (connections[i].link != link)
-            place = &connections[i];
-    if (!place)
+            entry = &connections[i];
+    if (!entry)
         return ST_MAX_LIMIT;
-    place->handle = handle;
-    place->link = link;
+    entry->handle = handle;
+    entry->link = link;
     return ST_OK;
 }
 
@@ -106,7 +108,7 @@ API status_t dcgmInit(void)
     status_t status = table_fault("dcgmInit");
     if (status == ST_OK) {
         pthread_mutex_lock(&lock);
-        initialised = 1;
+        initialized = 1;
         pthread_mutex_unlock(&lock);
     }
     return status;
@@ -117,7 +119,7 @@ API status_t dcgmShutdown(void)
     pthread_mutex_lock(&lock);
     for (int i = 0; i < CONNECTIONS; i++)
         drop(&connections[i]);
-    initialised = 0;
+    initialized = 0;
     pthread_mutex_unlock(&lock);
     return ST_OK;
 }
@@ -125,15 +127,15 @@ API status_t dcgmShutdown(void)
 static status_t attach(int embedded, handle_t *handle)
 {
     struct table_view view;
-    if (!initialised)
+    if (!initialized)
         return ST_UNINITIALIZED;
     if (embedded && find_connection(EMBEDDED_HANDLE))
-        return ST_OK; /* running already: as in the real one, the handle is not set */
+        return ST_OK; /* it runs already; as in 4.6.0, the handle is not set */
     if (table_open(&view) != 0)
         return embedded ? ST_INIT_ERROR : ST_CONNECTION_NOT_VALID;
     status_t status = ST_CONNECTION_NOT_VALID;
     if (view.header->connected || embedded) {
-        sweep(view.header->link);
+        forget_lost_connections(view.header->link);
         handle_t made = embedded ? EMBEDDED_HANDLE : next_handle++;
         status = make_connection(made, view.header->link);
         if (status == ST_OK)
@@ -154,11 +156,12 @@ static status_t attach_locked(const char *function, int embedded, handle_t *hand
     return status;
 }
 
+/* 4.6.0: where no engine listens, -21 after the whole timeout. Here every address leads to the table's engine. */
 API status_t dcgmConnect_v2(const char *address, const struct connect_v2 *parameters, handle_t *handle)
 {
     if (!address || !address[0] || !parameters || !handle)
         return ST_BADPARAM;
-    if (!initialised)
+    if (!initialized)
         return ST_UNINITIALIZED;
     if (parameters->version != VERSION_OF(struct connect_v2, 2) && parameters->version != (8u | 1u << 24))
         return ST_VER_MISMATCH;
@@ -211,7 +214,7 @@ API status_t dcgmStartEmbedded(uint32_t mode, handle_t *handle)
 
 API status_t dcgmStopEmbedded(handle_t handle)
 {
-    if (!initialised)
+    if (!initialized)
         return ST_UNINITIALIZED;
     if (handle != EMBEDDED_HANDLE)
         return ST_BADPARAM;

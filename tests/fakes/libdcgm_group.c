@@ -1,4 +1,4 @@
-/* Groups and field groups. See libdcgm.h. */
+/* Entity groups and field groups. See libdcgm.h. */
 #include "libdcgm.h"
 
 #include <string.h>
@@ -12,10 +12,10 @@ void forget_handle(handle_t handle)
     if (handle == 0)
         return;
     for (int i = 0; i < MAX_GROUPS; i++)
-        if (groups[i].owner == handle)
+        if (groups[i].handle == handle)
             groups[i].used = 0;
     for (int i = 0; i < MAX_FIELD_GROUPS; i++)
-        if (field_groups[i].owner == handle)
+        if (field_groups[i].handle == handle)
             field_groups[i].used = 0;
     forget_watches(handle);
 }
@@ -55,7 +55,7 @@ static uint32_t add_instances(const struct table_view *view, uint32_t kind, stru
     return added;
 }
 
-/* The entities of a group; `into` has room for MAX_DEVICES * 17. */
+/* The entities of a group. Up to MAX_DEVICES * 17 of them are written to `into`. */
 uint32_t members(const struct table_view *view, uint32_t group_id, struct entity *into)
 {
     uint32_t count = 0;
@@ -88,6 +88,7 @@ static void fill(const struct table_view *view, uint32_t type, struct group *gro
     memcpy(group->entities, all, group->count * sizeof *all);
 }
 
+/* 4.6.0: accepts type 6 and above too. */
 API status_t dcgmGroupCreate(handle_t handle, uint32_t type, const char *name, uintptr_t *id)
 {
     struct table_view view;
@@ -99,7 +100,7 @@ API status_t dcgmGroupCreate(handle_t handle, uint32_t type, const char *name, u
     for (int i = 0; i < MAX_GROUPS; i++) {
         if (groups[i].used)
             continue;
-        groups[i] = (struct group){.used = 1, .id = next_group++, .owner = handle};
+        groups[i] = (struct group){.used = 1, .id = next_group++, .handle = handle};
         if (type != 1)
             fill(&view, type, &groups[i]);
         *id = groups[i].id;
@@ -120,6 +121,7 @@ API status_t dcgmGroupDestroy(handle_t handle, uintptr_t id)
     return leave(&view, group ? ST_OK : ST_NOT_CONFIGURED);
 }
 
+/* 4.6.0: -22 for a GPU in state 2 (unsupported), -18 for one in state 4 (lost). */
 static status_t add_entity(const struct table_view *view, struct group *group, struct entity entity)
 {
     if (!group)
@@ -144,32 +146,33 @@ API status_t dcgmGroupAddEntity(handle_t handle, uintptr_t id, uint32_t kind, ui
     return leave(&view, add_entity(&view, find_group((uint32_t)id), (struct entity){kind, entity_id}));
 }
 
+/* One unknown id fails the whole field group, and names are unique across all connections (4.6.0, measured). */
 static status_t make_field_group(const struct table_view *view, const struct field_group *wanted, uintptr_t *id)
 {
-    struct field_group *place = NULL;
+    struct field_group *unused = NULL;
     for (uint32_t i = 0; i < wanted->count; i++)
         if (!table_field(view, wanted->fields[i]))
             return ST_BADPARAM;
     for (int i = MAX_FIELD_GROUPS - 1; i >= 0; i--)
         if (!field_groups[i].used)
-            place = &field_groups[i];
-    if (!place)
+            unused = &field_groups[i];
+    if (!unused)
         return ST_MAX_LIMIT;
     for (int i = 0; i < MAX_FIELD_GROUPS; i++)
         if (field_groups[i].used && strcmp(field_groups[i].name, wanted->name) == 0)
             return ST_DUPLICATE_KEY;
-    *place = *wanted;
-    place->used = 1;
-    place->id = next_field_group++;
-    *id = place->id;
+    *unused = *wanted;
+    unused->used = 1;
+    unused->id = next_field_group++;
+    *id = unused->id;
     return ST_OK;
 }
 
-/* A field group of 128 fields is one too many, although the limit is called 128: so it is in the real library. */
+/* 127 fields are accepted and 128 are not, although the header names 128 as the limit (4.6.0, measured). */
 API status_t dcgmFieldGroupCreate(handle_t handle, int count, const uint16_t *fields, const char *name, uintptr_t *id)
 {
     struct table_view view;
-    struct field_group wanted = {.owner = handle, .count = (uint32_t)count};
+    struct field_group wanted = {.handle = handle, .count = (uint32_t)count};
     if (count < 1 || count >= MAX_FIELDS || !fields || !name || !name[0] || strlen(name) >= TEXT || !id)
         return ST_BADPARAM;
     memcpy(wanted.fields, fields, (size_t)count * sizeof *fields);

@@ -1,57 +1,57 @@
-/* Watches: which pairs are sampled for whom. See libdcgm.h. */
+/* Watches: one per connection, entity and field, as in 4.6.0 (measured). See libdcgm.h. */
 #include "libdcgm.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 1 << 16 };
+enum { BUCKETS = 1 << 16 };
 
 static struct watch *watches;
-static uint32_t watch_count, watch_room;
-static uint32_t slots[SLOTS]; /* position in watches, plus 1 */
+static uint32_t watch_count, watch_capacity;
+static uint32_t buckets[BUCKETS]; /* a hash table: position in watches, plus 1 */
 
-static uint32_t slot_of(handle_t handle, uint32_t kind, uint32_t id, uint32_t field)
+static uint32_t bucket_of(handle_t handle, uint32_t kind, uint32_t id, uint32_t field)
 {
     uint64_t mixed = (uint64_t)handle * 0x9e3779b97f4a7c15u ^ ((uint64_t)kind << 48 | (uint64_t)id << 16 | field);
     mixed *= 0xff51afd7ed558ccdu;
-    return (uint32_t)(mixed >> 40) % SLOTS;
+    return (uint32_t)(mixed >> 40) % BUCKETS;
 }
 
 static uint32_t probe(handle_t handle, uint32_t kind, uint32_t id, uint32_t field)
 {
-    uint32_t slot = slot_of(handle, kind, id, field);
-    while (slots[slot]) {
-        const struct watch *watch = &watches[slots[slot] - 1];
+    uint32_t bucket = bucket_of(handle, kind, id, field);
+    while (buckets[bucket]) {
+        const struct watch *watch = &watches[buckets[bucket] - 1];
         if (watch->handle == handle && watch->kind == kind && watch->id == id && watch->field == field)
             break;
-        slot = (slot + 1) % SLOTS;
+        bucket = (bucket + 1) % BUCKETS;
     }
-    return slot;
+    return bucket;
 }
 
 struct watch *find_watch(handle_t handle, uint32_t kind, uint32_t id, uint32_t field)
 {
-    uint32_t place = slots[probe(handle, kind, id, field)];
-    return place && watches[place - 1].active ? &watches[place - 1] : NULL;
+    uint32_t entry = buckets[probe(handle, kind, id, field)];
+    return entry && watches[entry - 1].active ? &watches[entry - 1] : NULL;
 }
 
 static struct watch *make_watch(handle_t handle, uint32_t kind, uint32_t id, uint32_t field)
 {
-    uint32_t slot = probe(handle, kind, id, field);
-    if (slots[slot])
-        return &watches[slots[slot] - 1];
-    if (watch_count == SLOTS / 2)
+    uint32_t bucket = probe(handle, kind, id, field);
+    if (buckets[bucket])
+        return &watches[buckets[bucket] - 1];
+    if (watch_count == BUCKETS / 2)
         return NULL;
-    if (watch_count == watch_room) {
-        uint32_t room = watch_room ? watch_room * 2 : 1024;
-        struct watch *larger = realloc(watches, room * sizeof *larger);
+    if (watch_count == watch_capacity) {
+        uint32_t capacity = watch_capacity ? watch_capacity * 2 : 1024;
+        struct watch *larger = realloc(watches, capacity * sizeof *larger);
         if (!larger)
             return NULL;
         watches = larger;
-        watch_room = room;
+        watch_capacity = capacity;
     }
     watches[watch_count] = (struct watch){.handle = handle, .kind = kind, .id = id, .field = field};
-    slots[slot] = ++watch_count;
+    buckets[bucket] = ++watch_count;
     return &watches[watch_count - 1];
 }
 
@@ -62,12 +62,12 @@ void forget_watches(handle_t handle)
         if (watches[i].handle != handle)
             watches[kept++] = watches[i];
     watch_count = kept;
-    memset(slots, 0, sizeof slots);
+    memset(buckets, 0, sizeof buckets);
     for (uint32_t i = 0; i < kept; i++)
-        slots[probe(watches[i].handle, watches[i].kind, watches[i].id, watches[i].field)] = i + 1;
+        buckets[probe(watches[i].handle, watches[i].kind, watches[i].id, watches[i].field)] = i + 1;
 }
 
-static status_t watch_pair(const struct table_view *view, handle_t handle, struct entity entity, uint32_t number)
+static status_t watch_field(const struct table_view *view, handle_t handle, struct entity entity, uint32_t number)
 {
     const struct table_field *field = table_field(view, number);
     struct entity key = field->mig == MIG_SYSTEM ? (struct entity){KIND_NONE, 0} : entity;
@@ -78,11 +78,11 @@ static status_t watch_pair(const struct table_view *view, handle_t handle, struc
     watch->active = 1;
     watch->has_last = 0;
     watch->identity = identity;
-    watched_cell(view, handle, entity, field);
+    watched_sample(view, handle, entity, field);
     return ST_OK;
 }
 
-static void unwatch_pair(const struct table_view *view, handle_t handle, struct entity entity, uint32_t number)
+static void unwatch_field(const struct table_view *view, handle_t handle, struct entity entity, uint32_t number)
 {
     const struct table_field *field = table_field(view, number);
     int system = field && field->mig == MIG_SYSTEM;
@@ -91,8 +91,9 @@ static void unwatch_pair(const struct table_view *view, handle_t handle, struct 
         watch->active = 0;
 }
 
-/* Watches (or not) every pair; when one cannot be watched, none is: so does the engine. */
-static status_t each_pair(const struct table_view *view, handle_t handle, uint32_t group_id, uint32_t fields_id, int on)
+/* Watches or unwatches every field of every entity; the first failure ends it. */
+static status_t each_field(const struct table_view *view, handle_t handle, uint32_t group_id, uint32_t fields_id,
+                           int on)
 {
     static struct entity entities[MAX_DEVICES * 17 + MAX_ENTITIES];
     const struct field_group *fields = find_field_group(fields_id);
@@ -105,13 +106,15 @@ static status_t each_pair(const struct table_view *view, handle_t handle, uint32
     for (uint32_t i = 0; i < count && status == ST_OK; i++)
         for (uint32_t j = 0; j < fields->count && status == ST_OK; j++) {
             if (on)
-                status = watch_pair(view, handle, entities[i], fields->fields[j]);
+                status = watch_field(view, handle, entities[i], fields->fields[j]);
             else
-                unwatch_pair(view, handle, entities[i], fields->fields[j]);
+                unwatch_field(view, handle, entities[i], fields->fields[j]);
         }
     return status;
 }
 
+/* When one watch fails, all of the call are undone (4.6.0, source).
+ * 4.6.0: accepts an interval, a time and a number of samples that are 0 or negative. */
 API status_t dcgmWatchFields(handle_t handle, uintptr_t group, uintptr_t fields, long long every_us, double keep_s,
                              int keep_samples)
 {
@@ -121,19 +124,20 @@ API status_t dcgmWatchFields(handle_t handle, uintptr_t group, uintptr_t fields,
     status_t status = enter("dcgmWatchFields", handle, &view);
     if (status != ST_OK)
         return status;
-    status = each_pair(&view, handle, (uint32_t)group, (uint32_t)fields, 1);
+    status = each_field(&view, handle, (uint32_t)group, (uint32_t)fields, 1);
     if (status != ST_OK)
-        each_pair(&view, handle, (uint32_t)group, (uint32_t)fields, 0);
+        each_field(&view, handle, (uint32_t)group, (uint32_t)fields, 0);
     return leave(&view, status);
 }
 
+/* 4.6.0: -16 when one of the fields is not watched, but the others are unwatched all the same. */
 API status_t dcgmUnwatchFields(handle_t handle, uintptr_t group, uintptr_t fields)
 {
     struct table_view view;
     status_t status = enter("dcgmUnwatchFields", handle, &view);
     if (status != ST_OK)
         return status;
-    return leave(&view, each_pair(&view, handle, (uint32_t)group, (uint32_t)fields, 0));
+    return leave(&view, each_field(&view, handle, (uint32_t)group, (uint32_t)fields, 0));
 }
 
 API status_t dcgmUpdateAllFields(handle_t handle, int wait)

@@ -1,9 +1,9 @@
-/* A stand-in for libnvidia-ml.so.1: the part of NVML that pynvml and the exporter use, answered from the flat table.
+/* A fake libnvidia-ml.so.1: the part of NVML that pynvml and the exporter use. Every value comes from the flat table.
  *
- * It knows nothing by itself and refuses what the real library refuses: calls before nvmlInit (1), handles it did not
- * give out or gave out before a shutdown (2), buffers that are too small (7), records of another version (25), and any
- * question about a lost board (15). Record layouts are those of nvml.h as pynvml declares them.
- * With -DOLD_DRIVER the symbols that came late (memory v2, TemperatureV, ClocksEventReasons, GPM) are left out.
+ * It returns the errors of the real library: for calls before nvmlInit (1), handles that are not its own or are from
+ * before a shutdown (2), buffers that are too small (7), records of another version (25), and any call on a lost GPU
+ * (15). Record layouts are those of nvml.h as pynvml declares them.
+ * With -DOLD_DRIVER the newer functions (memory v2, TemperatureV, ClocksEventReasons, GPM) are missing.
  */
 #define _GNU_SOURCE
 #include "table_reader.h"
@@ -27,14 +27,14 @@ enum {
 #define BLANK_I64 0x7ffffffffffffff0LL
 #define BLANK_DBL 140737488355328.0
 #define MIB (1ULL << 20)
-#define MAX_BOARDS 64
+#define MAX_GPUS 64
 #define MAX_HANDLES 4096
 
 /* ---- the table ------------------------------------------------------------------------------------------------- */
 
 #define RECORDS(t, type, section) ((const struct type *)((t)->base + (t)->header->section.offset))
 
-static const struct table_device *board_by_uuid(const struct table_view *t, const char *uuid)
+static const struct table_device *gpu_by_uuid(const struct table_view *t, const char *uuid)
 {
     const struct table_device *all = RECORDS(t, table_device, devices);
     for (uint32_t i = 0; i < t->header->devices.count; i++)
@@ -69,27 +69,28 @@ static ret_t of_status(int32_t status)
     }
 }
 
-/* A number as the engine would hold it; what the engine marks as missing becomes the code that NVML gives. */
-static ret_t number(const struct table_view *t, uint32_t kind, uint32_t entity, uint16_t field, double *out, int64_t *whole)
+/* Read a number from the table; a sentinel or a status of DCGM becomes the code that NVML returns for it. */
+static ret_t number(const struct table_view *t, uint32_t kind, uint32_t entity, uint16_t field, double *out,
+                    int64_t *whole)
 {
-    const struct table_cell *cell = table_cell(t, kind, entity, field);
-    if (!cell)
+    const struct table_sample *sample = table_sample(t, kind, entity, field);
+    if (!sample)
         return NOT_SUPPORTED;
-    if (cell->status != 0)
-        return of_status(cell->status);
-    if (cell->type == 'i') {
-        if (cell->value.i64 >= BLANK_I64)
-            return of_sentinel(cell->value.i64 - BLANK_I64);
-        *out = (double)cell->value.i64;
-        *whole = cell->value.i64;
+    if (sample->status != 0)
+        return of_status(sample->status);
+    if (sample->type == 'i') {
+        if (sample->value.i64 >= BLANK_I64)
+            return of_sentinel(sample->value.i64 - BLANK_I64);
+        *out = (double)sample->value.i64;
+        *whole = sample->value.i64;
         return OK;
     }
-    if (cell->type != 'd')
+    if (sample->type != 'd')
         return NOT_SUPPORTED;
-    if (cell->value.dbl >= BLANK_DBL)
-        return of_sentinel((int64_t)(cell->value.dbl - BLANK_DBL));
-    *out = cell->value.dbl;
-    *whole = (int64_t)cell->value.dbl;
+    if (sample->value.dbl >= BLANK_DBL)
+        return of_sentinel((int64_t)(sample->value.dbl - BLANK_DBL));
+    *out = sample->value.dbl;
+    *whole = (int64_t)sample->value.dbl;
     return OK;
 }
 
@@ -100,13 +101,13 @@ static int64_t wall_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static void nap(unsigned milliseconds)
+static void sleep_ms(unsigned milliseconds)
 {
     struct timespec length = {milliseconds / 1000, (long)(milliseconds % 1000) * 1000000};
     nanosleep(&length, NULL);
 }
 
-/* The planned fault of this function. NVML's codes are positive: a negative one is meant for DCGM. */
+/* Apply the scenario's fault of this function. NVML's codes are positive: a negative one is for DCGM. */
 static ret_t fault(const char *function)
 {
     int status = table_fault(function);
@@ -116,64 +117,64 @@ static ret_t fault(const char *function)
 /* ---- the session and its handles --------------------------------------------------------------------------------- */
 
 struct nvml_device {
-    unsigned life;  /* of the session that gave it out */
-    char uuid[96];  /* of the board */
-    uint32_t gi;    /* NO_ID on a board */
+    unsigned session; /* in which the handle was returned */
+    char uuid[96];    /* of the GPU */
+    uint32_t gi;      /* NO_ID on a GPU */
     int32_t ci;
     uint64_t identity; /* of the instance */
 };
 typedef struct nvml_device *device_t;
 
-static unsigned initialised, life;
+static unsigned initialized, session;
 static struct nvml_device handles[MAX_HANDLES];
 static unsigned handle_count;
-static char boards[MAX_BOARDS][96]; /* uuids by NVML index, as they were at initialisation */
-static unsigned board_count;
+static char gpus[MAX_GPUS][96]; /* UUIDs by NVML index, as they were at initialization */
+static unsigned gpu_count;
 
 static device_t handle_for(const char *uuid, uint32_t gi, int32_t ci, uint64_t identity)
 {
     for (unsigned i = 0; i < handle_count; i++)
-        if (handles[i].life == life && handles[i].gi == gi && handles[i].ci == ci && handles[i].identity == identity
-            && strcmp(handles[i].uuid, uuid) == 0)
+        if (handles[i].session == session && handles[i].gi == gi && handles[i].ci == ci &&
+            handles[i].identity == identity && strcmp(handles[i].uuid, uuid) == 0)
             return &handles[i];
     if (handle_count == MAX_HANDLES)
         return NULL;
     device_t fresh = &handles[handle_count++];
-    *fresh = (struct nvml_device){.life = life, .gi = gi, .ci = ci, .identity = identity};
+    *fresh = (struct nvml_device){.session = session, .gi = gi, .ci = ci, .identity = identity};
     snprintf(fresh->uuid, sizeof fresh->uuid, "%s", uuid);
     return fresh;
 }
 
-/* What one call works on. */
+/* The devices that one call is about. */
 struct call {
     struct table_view t;
-    const struct table_device *board;
+    const struct table_device *gpu;
     const struct table_instance *instance; /* of a MIG device: its compute instance */
 };
 
 static ret_t enter(struct call *c, const char *function)
 {
-    ret_t planned = fault(function);
+    ret_t code = fault(function);
     memset(c, 0, sizeof *c);
-    if (planned != OK)
-        return planned;
+    if (code != OK)
+        return code;
     if (table_open(&c->t) != 0)
         return DRIVER_NOT_LOADED;
-    if (!initialised)
+    if (!initialized)
         table_close(&c->t);
-    return initialised ? OK : UNINITIALIZED;
+    return initialized ? OK : UNINITIALIZED;
 }
 
 static ret_t resolve(struct call *c, device_t d)
 {
-    if (d < handles || d >= handles + handle_count || d->life != life)
+    if (d < handles || d >= handles + handle_count || d->session != session)
         return INVALID_ARGUMENT;
-    c->board = board_by_uuid(&c->t, d->uuid);
-    if (!c->board || c->board->status == 4)
+    c->gpu = gpu_by_uuid(&c->t, d->uuid);
+    if (!c->gpu || c->gpu->status == 4)
         return GPU_IS_LOST;
     if (d->gi == NO_ID)
         return OK;
-    c->instance = instance_of(&c->t, c->board->gpu_id, d->gi, d->ci);
+    c->instance = instance_of(&c->t, c->gpu->gpu_id, d->gi, d->ci);
     return c->instance && c->instance->identity == d->identity ? OK : INVALID_ARGUMENT;
 }
 
@@ -188,7 +189,7 @@ static ret_t enter_device(struct call *c, const char *function, device_t d)
     return r;
 }
 
-static ret_t enter_board(struct call *c, const char *function, device_t d)
+static ret_t enter_gpu(struct call *c, const char *function, device_t d)
 {
     ret_t r = enter_device(c, function, d);
     if (r == OK && c->instance) {
@@ -212,18 +213,18 @@ static ret_t leave(struct call *c, ret_t r)
             return entered;                                                                                            \
     } while (0)
 
-static ret_t board_number(struct call *c, uint16_t field, double *out, int64_t *whole)
+static ret_t gpu_number(struct call *c, uint16_t field, double *out, int64_t *whole)
 {
-    return number(&c->t, KIND_GPU, c->board->gpu_id, field, out, whole);
+    return number(&c->t, KIND_GPU, c->gpu->gpu_id, field, out, whole);
 }
 
-/* A quantity of a board, or of a MIG device: its own, else that of its GPU instance. */
+/* Read a field of a GPU, or of a MIG device: that of its GPU instance, else its own. */
 static ret_t own_number(struct call *c, uint16_t field, double *out, int64_t *whole)
 {
     if (!c->instance)
-        return board_number(c, field, out, whole);
-    const struct table_instance *gi = instance_of(&c->t, c->board->gpu_id, c->instance->gi, -1);
-    if (gi && table_cell(&c->t, KIND_GI, gi->entity_id, field))
+        return gpu_number(c, field, out, whole);
+    const struct table_instance *gi = instance_of(&c->t, c->gpu->gpu_id, c->instance->gi, -1);
+    if (gi && table_sample(&c->t, KIND_GI, gi->entity_id, field))
         return number(&c->t, KIND_GI, gi->entity_id, field, out, whole);
     return number(&c->t, KIND_CI, c->instance->entity_id, field, out, whole);
 }
@@ -242,30 +243,30 @@ static int compare_index(const void *a, const void *b)
     return (int)(*x)->nvml_index - (int)(*y)->nvml_index;
 }
 
-static void take_boards(const struct table_view *t)
+static void list_gpus(const struct table_view *t)
 {
-    const struct table_device *order[MAX_BOARDS], *all = RECORDS(t, table_device, devices);
-    board_count = t->header->devices.count < MAX_BOARDS ? t->header->devices.count : MAX_BOARDS;
-    for (unsigned i = 0; i < board_count; i++)
+    const struct table_device *order[MAX_GPUS], *all = RECORDS(t, table_device, devices);
+    gpu_count = t->header->devices.count < MAX_GPUS ? t->header->devices.count : MAX_GPUS;
+    for (unsigned i = 0; i < gpu_count; i++)
         order[i] = &all[i];
-    qsort(order, board_count, sizeof order[0], compare_index);
-    for (unsigned i = 0; i < board_count; i++)
-        memcpy(boards[i], order[i]->uuid, sizeof boards[i]);
+    qsort(order, gpu_count, sizeof order[0], compare_index);
+    for (unsigned i = 0; i < gpu_count; i++)
+        memcpy(gpus[i], order[i]->uuid, sizeof gpus[i]);
 }
 
 static ret_t start(const char *function)
 {
     struct table_view t;
-    ret_t planned = fault(function);
-    if (planned != OK)
-        return planned;
+    ret_t code = fault(function);
+    if (code != OK)
+        return code;
     if (table_open(&t) != 0)
         return DRIVER_NOT_LOADED;
-    if (initialised++ == 0) {
-        life++;
+    if (initialized++ == 0) {
+        session++;
         if (handle_count > MAX_HANDLES / 2)
             handle_count = 0;
-        take_boards(&t);
+        list_gpus(&t);
     }
     table_close(&t);
     return OK;
@@ -276,9 +277,9 @@ ret_t nvmlInitWithFlags(unsigned flags) { return flags > 3 ? INVALID_ARGUMENT : 
 
 ret_t nvmlShutdown(void)
 {
-    if (!initialised)
+    if (!initialized)
         return UNINITIALIZED;
-    initialised--;
+    initialized--;
     return OK;
 }
 
@@ -327,31 +328,31 @@ ret_t nvmlSystemGetCudaDriverVersion_v2(int *out)
     return leave(&c, OK);
 }
 
-/* ---- boards ------------------------------------------------------------------------------------------------------ */
+/* ---- GPUs -------------------------------------------------------------------------------------------------------- */
 
 ret_t nvmlDeviceGetCount_v2(unsigned *out)
 {
     ENTER(c, enter(&c, __func__));
-    *out = board_count;
+    *out = gpu_count;
     return leave(&c, OK);
 }
 
-static ret_t give_board(struct call *c, const char *uuid, device_t *out)
+static ret_t return_gpu(struct call *c, const char *uuid, device_t *out)
 {
-    const struct table_device *board = board_by_uuid(&c->t, uuid);
-    if (!board || board->status == 4)
+    const struct table_device *gpu = gpu_by_uuid(&c->t, uuid);
+    if (!gpu || gpu->status == 4)
         return GPU_IS_LOST;
-    *out = handle_for(uuid, NO_ID, -1, board->identity);
+    *out = handle_for(uuid, NO_ID, -1, gpu->identity);
     return *out ? OK : NO_MEMORY;
 }
 
 ret_t nvmlDeviceGetHandleByIndex_v2(unsigned index, device_t *out)
 {
     ENTER(c, enter(&c, __func__));
-    return leave(&c, index < board_count ? give_board(&c, boards[index], out) : INVALID_ARGUMENT);
+    return leave(&c, index < gpu_count ? return_gpu(&c, gpus[index], out) : INVALID_ARGUMENT);
 }
 
-static ret_t give_mig(struct call *c, const struct table_instance *ci, device_t *out)
+static ret_t return_mig_device(struct call *c, const struct table_instance *ci, device_t *out)
 {
     const struct table_device *all = RECORDS(&c->t, table_device, devices);
     for (uint32_t i = 0; i < c->t.header->devices.count; i++) {
@@ -369,12 +370,12 @@ ret_t nvmlDeviceGetHandleByUUID(const char *uuid, device_t *out)
 {
     ENTER(c, enter(&c, __func__));
     const struct table_instance *all = RECORDS(&c.t, table_instance, instances);
-    for (unsigned i = 0; i < board_count; i++)
-        if (strcmp(boards[i], uuid) == 0)
-            return leave(&c, give_board(&c, uuid, out));
+    for (unsigned i = 0; i < gpu_count; i++)
+        if (strcmp(gpus[i], uuid) == 0)
+            return leave(&c, return_gpu(&c, uuid, out));
     for (uint32_t i = 0; i < c.t.header->instances.count; i++)
         if (all[i].kind == KIND_CI && strcmp(all[i].mig_uuid, uuid) == 0)
-            return leave(&c, give_mig(&c, &all[i], out));
+            return leave(&c, return_mig_device(&c, &all[i], out));
     return leave(&c, NOT_FOUND);
 }
 
@@ -385,7 +386,7 @@ ret_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, device_t *out)
     for (uint32_t i = 0; i < c.t.header->devices.count; i++) {
         const char *known = all[i].pci_bus_id; /* eight-digit domain; four digits are accepted too */
         if (strcasecmp(known, bus) == 0 || (strlen(known) > 4 && strcasecmp(known + 4, bus) == 0))
-            return leave(&c, give_board(&c, all[i].uuid, out));
+            return leave(&c, return_gpu(&c, all[i].uuid, out));
     }
     return leave(&c, NOT_FOUND);
 }
@@ -395,42 +396,42 @@ ret_t nvmlDeviceGetName(device_t d, char *out, unsigned size)
     char name[256];
     ENTER(c, enter_device(&c, __func__, d));
     if (c.instance)
-        snprintf(name, sizeof name, "%s MIG %s", c.board->model, c.instance->profile);
+        snprintf(name, sizeof name, "%s MIG %s", c.gpu->model, c.instance->profile);
     else
-        snprintf(name, sizeof name, "%s", c.board->model);
+        snprintf(name, sizeof name, "%s", c.gpu->model);
     return leave(&c, copy_text(name, out, size));
 }
 
 ret_t nvmlDeviceGetUUID(device_t d, char *out, unsigned size)
 {
     ENTER(c, enter_device(&c, __func__, d));
-    return leave(&c, copy_text(c.instance ? c.instance->mig_uuid : c.board->uuid, out, size));
+    return leave(&c, copy_text(c.instance ? c.instance->mig_uuid : c.gpu->uuid, out, size));
 }
 
 ret_t nvmlDeviceGetSerial(device_t d, char *out, unsigned size)
 {
-    ENTER(c, enter_board(&c, __func__, d));
-    return leave(&c, c.board->serial[0] ? copy_text(c.board->serial, out, size) : NOT_SUPPORTED);
+    ENTER(c, enter_gpu(&c, __func__, d));
+    return leave(&c, c.gpu->serial[0] ? copy_text(c.gpu->serial, out, size) : NOT_SUPPORTED);
 }
 
 ret_t nvmlDeviceGetVbiosVersion(device_t d, char *out, unsigned size)
 {
-    ENTER(c, enter_board(&c, __func__, d));
-    return leave(&c, c.board->vbios[0] ? copy_text(c.board->vbios, out, size) : NOT_SUPPORTED);
+    ENTER(c, enter_gpu(&c, __func__, d));
+    return leave(&c, c.gpu->vbios[0] ? copy_text(c.gpu->vbios, out, size) : NOT_SUPPORTED);
 }
 
 ret_t nvmlDeviceGetIndex(device_t d, unsigned *out)
 {
     ENTER(c, enter_device(&c, __func__, d));
-    *out = c.instance ? (unsigned)c.instance->mig_index : c.board->nvml_index;
+    *out = c.instance ? (unsigned)c.instance->mig_index : c.gpu->nvml_index;
     return leave(&c, OK);
 }
 
 ret_t nvmlDeviceGetMinorNumber(device_t d, unsigned *out)
 {
-    ENTER(c, enter_board(&c, __func__, d));
-    *out = (unsigned)c.board->minor;
-    return leave(&c, c.board->minor < 0 ? NOT_SUPPORTED : OK);
+    ENTER(c, enter_gpu(&c, __func__, d));
+    *out = (unsigned)c.gpu->minor;
+    return leave(&c, c.gpu->minor < 0 ? NOT_SUPPORTED : OK);
 }
 
 struct pci_info {
@@ -444,31 +445,31 @@ ret_t nvmlDeviceGetPciInfo_v3(device_t d, struct pci_info *out)
 {
     ENTER(c, enter_device(&c, __func__, d));
     memset(out, 0, sizeof *out);
-    sscanf(c.board->pci_bus_id, "%8x:%2x:%2x", &out->domain, &out->bus, &out->device);
+    sscanf(c.gpu->pci_bus_id, "%8x:%2x:%2x", &out->domain, &out->bus, &out->device);
     snprintf(out->legacy, sizeof out->legacy, "%04X:%02X:%02X.0", out->domain & 0xFFFF, out->bus & 0xFF, out->device & 0xFF);
-    memcpy(out->bus_id, c.board->pci_bus_id, sizeof out->bus_id);
+    memcpy(out->bus_id, c.gpu->pci_bus_id, sizeof out->bus_id);
     return leave(&c, OK);
 }
 
 ret_t nvmlDeviceGetArchitecture(device_t d, unsigned *out)
 {
     ENTER(c, enter_device(&c, __func__, d));
-    *out = c.board->architecture ? c.board->architecture : NO_ID;
+    *out = c.gpu->architecture ? c.gpu->architecture : NO_ID;
     return leave(&c, OK);
 }
 
 ret_t nvmlDeviceGetNumaNodeId(device_t d, unsigned *out)
 {
-    ENTER(c, enter_board(&c, __func__, d));
-    *out = (unsigned)c.board->numa_node;
-    return leave(&c, c.board->numa_node < 0 ? NOT_SUPPORTED : OK);
+    ENTER(c, enter_gpu(&c, __func__, d));
+    *out = (unsigned)c.gpu->numa_node;
+    return leave(&c, c.gpu->numa_node < 0 ? NOT_SUPPORTED : OK);
 }
 
 ret_t nvmlDeviceGetCudaComputeCapability(device_t d, int *major, int *minor)
 {
     ENTER(c, enter_device(&c, __func__, d));
-    *major = c.board->compute_major;
-    *minor = c.board->compute_minor;
+    *major = c.gpu->compute_major;
+    *minor = c.gpu->compute_minor;
     return leave(&c, OK);
 }
 
@@ -476,29 +477,29 @@ ret_t nvmlDeviceGetCudaComputeCapability(device_t d, int *major, int *minor)
 
 ret_t nvmlDeviceGetMigMode(device_t d, unsigned *current, unsigned *pending)
 {
-    ENTER(c, enter_board(&c, __func__, d));
-    if (c.board->mig < 0)
+    ENTER(c, enter_gpu(&c, __func__, d));
+    if (c.gpu->mig < 0)
         return leave(&c, NOT_SUPPORTED);
-    *current = *pending = (unsigned)c.board->mig;
+    *current = *pending = (unsigned)c.gpu->mig;
     return leave(&c, OK);
 }
 
 ret_t nvmlDeviceGetMaxMigDeviceCount(device_t d, unsigned *out)
 {
-    ENTER(c, enter_board(&c, __func__, d));
-    *out = c.board->mig < 0 ? 0 : c.board->max_slices;
+    ENTER(c, enter_gpu(&c, __func__, d));
+    *out = c.gpu->mig < 0 ? 0 : c.gpu->max_slices;
     return leave(&c, OK);
 }
 
 ret_t nvmlDeviceGetMigDeviceHandleByIndex(device_t d, unsigned index, device_t *out)
 {
-    ENTER(c, enter_board(&c, __func__, d));
+    ENTER(c, enter_gpu(&c, __func__, d));
     const struct table_instance *all = RECORDS(&c.t, table_instance, instances);
-    if (c.board->mig < 0 || index >= c.board->max_slices)
-        return leave(&c, c.board->mig < 0 ? NOT_SUPPORTED : INVALID_ARGUMENT);
+    if (c.gpu->mig < 0 || index >= c.gpu->max_slices)
+        return leave(&c, c.gpu->mig < 0 ? NOT_SUPPORTED : INVALID_ARGUMENT);
     for (uint32_t i = 0; i < c.t.header->instances.count; i++)
-        if (all[i].kind == KIND_CI && all[i].gpu_id == c.board->gpu_id && all[i].mig_index == (int32_t)index)
-            return leave(&c, give_mig(&c, &all[i], out));
+        if (all[i].kind == KIND_CI && all[i].gpu_id == c.gpu->gpu_id && all[i].mig_index == (int32_t)index)
+            return leave(&c, return_mig_device(&c, &all[i], out));
     return leave(&c, NOT_FOUND);
 }
 
@@ -526,7 +527,7 @@ ret_t nvmlDeviceGetComputeInstanceId(device_t d, unsigned *out)
 ret_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device_t d, device_t *out)
 {
     ENTER(c, enter_device(&c, __func__, d));
-    return leave(&c, c.instance ? give_board(&c, c.board->uuid, out) : INVALID_ARGUMENT);
+    return leave(&c, c.instance ? return_gpu(&c, c.gpu->uuid, out) : INVALID_ARGUMENT);
 }
 
 struct attributes {
@@ -540,7 +541,7 @@ ret_t nvmlDeviceGetAttributes_v2(device_t d, struct attributes *out)
     ENTER(c, enter_device(&c, __func__, d));
     if (!c.instance)
         return leave(&c, NOT_SUPPORTED);
-    const struct table_instance *gi = instance_of(&c.t, c.board->gpu_id, c.instance->gi, -1);
+    const struct table_instance *gi = instance_of(&c.t, c.gpu->gpu_id, c.instance->gi, -1);
     memset(out, 0, sizeof *out);
     out->gi_slices = gi ? gi->slices : c.instance->slices;
     out->ci_slices = c.instance->slices;
@@ -548,7 +549,7 @@ ret_t nvmlDeviceGetAttributes_v2(device_t d, struct attributes *out)
     return leave(&c, OK);
 }
 
-/* ---- plain readings ---------------------------------------------------------------------------------------------- */
+/* ---- single values ---------------------------------------------------------------------------------------------- */
 
 struct memory_v1 { unsigned long long total, free, used; };
 struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
@@ -602,8 +603,8 @@ static ret_t plain(const char *function, device_t d, uint16_t field, double scal
 {
     double value;
     int64_t whole;
-    ENTER(c, enter_board(&c, function, d));
-    ret_t r = not_under_mig && c.board->mig == 1 ? NOT_SUPPORTED : board_number(&c, field, &value, &whole);
+    ENTER(c, enter_gpu(&c, function, d));
+    ret_t r = not_under_mig && c.gpu->mig == 1 ? NOT_SUPPORTED : gpu_number(&c, field, &value, &whole);
     if (r == OK)
         *out = (unsigned)llround(value * scale);
     return leave(&c, r);
@@ -697,8 +698,8 @@ static ret_t long_plain(const char *function, device_t d, uint16_t field, unsign
 {
     double value;
     int64_t whole;
-    ENTER(c, enter_board(&c, function, d));
-    ret_t r = board_number(&c, field, &value, &whole);
+    ENTER(c, enter_gpu(&c, function, d));
+    ret_t r = gpu_number(&c, field, &value, &whole);
     if (r == OK)
         *out = (unsigned long long)whole;
     return leave(&c, r);
@@ -712,7 +713,8 @@ ret_t nvmlDeviceGetTotalEccErrors(device_t d, unsigned type, unsigned counter, u
     return type < 2 && counter < 2 ? long_plain(__func__, d, (uint16_t)(310 + type + 2 * counter), out) : INVALID_ARGUMENT;
 }
 
-/* Volatile counters lie at 314..., lifetime ones at 324..., by location (L1, L2, device, register, texture) and type. */
+/* Volatile counters are fields 314 and up, lifetime ones 324 and up, by location (L1, L2, device, register, texture)
+ * and type. */
 ret_t nvmlDeviceGetMemoryErrorCounter(device_t d, unsigned type, unsigned counter, unsigned location, unsigned long long *out)
 {
     if (type > 1 || counter > 1 || location > 7)
@@ -763,9 +765,9 @@ static ret_t retired_pages(const char *function, device_t d, unsigned cause, uns
     ret_t r = plain(function, d, cause ? 391 : 390, 1, 0, &found);
     if (r != OK)
         return r;
-    unsigned room = *count;
+    unsigned capacity = *count;
     *count = found;
-    if (!pages || room < found)
+    if (!pages || capacity < found)
         return found ? INSUFFICIENT_SIZE : OK;
     for (unsigned i = 0; i < found; i++) {
         pages[i] = 0x1000ULL * (i + 1);
@@ -785,7 +787,7 @@ ret_t nvmlDeviceGetRetiredPages_v2(device_t d, unsigned cause, unsigned *count, 
     return retired_pages(__func__, d, cause, count, pages, times);
 }
 
-/* The table knows no processes: every list is empty. */
+/* The table has no processes: every list is empty. */
 static ret_t no_processes(const char *function, device_t d, unsigned *count)
 {
     ENTER(c, enter_device(&c, function, d));
@@ -830,29 +832,29 @@ static const struct { uint16_t id, field, wide; } FIELD_VALUES[] = {
     {173, 1501, 0}, {186, 157, 0}, {230, 1523, 0}, {269, 1422, 1}, {270, 1423, 1}, {271, 1424, 1},
 };
 
-/* NVLink payload counters in KiB, grown at the rate (MB/s as DCGM counts them) that the table holds now. */
-static struct { char uuid[96]; double kib[2]; int64_t at[2]; } links[MAX_BOARDS];
+/* NVLink payload counters in KiB. They grow at the rate (MB/s as in DCGM) that the table has at the time of a read. */
+static struct { char uuid[96]; double kib[2]; int64_t at[2]; } links[MAX_GPUS];
 
 static ret_t link_counter(struct call *c, unsigned direction, struct field_value *v)
 {
     double rate;
     int64_t whole;
-    ret_t r = board_number(c, direction ? 897 : 843, &rate, &whole);
+    ret_t r = gpu_number(c, direction ? 897 : 843, &rate, &whole);
     if (r == NOT_SUPPORTED) {
-        r = board_number(c, 449, &rate, &whole);
+        r = gpu_number(c, 449, &rate, &whole);
         rate = direction ? whole / 2 : whole - whole / 2;
     }
     if (r != OK)
         return r;
-    unsigned slot = 0;
-    while (slot < MAX_BOARDS - 1 && links[slot].uuid[0] && strcmp(links[slot].uuid, c->board->uuid) != 0)
-        slot++;
-    memcpy(links[slot].uuid, c->board->uuid, sizeof links[slot].uuid);
-    if (links[slot].at[direction])
-        links[slot].kib[direction] += rate * 1000 * (double)(v->timestamp_us - links[slot].at[direction]) / 1e6;
-    links[slot].at[direction] = v->timestamp_us;
+    unsigned position = 0;
+    while (position < MAX_GPUS - 1 && links[position].uuid[0] && strcmp(links[position].uuid, c->gpu->uuid) != 0)
+        position++;
+    memcpy(links[position].uuid, c->gpu->uuid, sizeof links[position].uuid);
+    if (links[position].at[direction])
+        links[position].kib[direction] += rate * 1000 * (double)(v->timestamp_us - links[position].at[direction]) / 1e6;
+    links[position].at[direction] = v->timestamp_us;
     v->type = 3;
-    v->value.ull = (unsigned long long)llround(links[slot].kib[direction]);
+    v->value.ull = (unsigned long long)llround(links[position].kib[direction]);
     return OK;
 }
 
@@ -868,9 +870,9 @@ static ret_t field_value(struct call *c, struct field_value *v)
     for (unsigned i = 0; i < sizeof FIELD_VALUES / sizeof FIELD_VALUES[0]; i++) {
         if (FIELD_VALUES[i].id != v->id)
             continue;
-        ret_t r = board_number(c, FIELD_VALUES[i].field, &value, &whole);
-        if (r == NOT_SUPPORTED && (v->id == 74 || v->id == 76)) /* both numbers of one counter */
-            r = board_number(c, v->id == 74 ? 1420 : 1421, &value, &whole);
+        ret_t r = gpu_number(c, FIELD_VALUES[i].field, &value, &whole);
+        if (r == NOT_SUPPORTED && (v->id == 74 || v->id == 76)) /* two DCGM fields, one NVML counter */
+            r = gpu_number(c, v->id == 74 ? 1420 : 1421, &value, &whole);
         v->type = FIELD_VALUES[i].wide ? 3 : 1;
         if (r == OK && v->id == 186)
             v->value.ui = (unsigned)llround(value * 1000);
@@ -898,9 +900,9 @@ ret_t nvmlDeviceGetFieldValues(device_t d, int count, struct field_value *values
 #define XID_EVENT 0x8ull
 
 struct event_set {
-    uint64_t seen; /* number of the last event that was there or was handed out */
+    uint64_t seen; /* number of the last event before the set was created or that was returned */
     unsigned count;
-    char uuids[MAX_BOARDS][96];
+    char uuids[MAX_GPUS][96];
 };
 
 struct event_data {
@@ -940,10 +942,10 @@ ret_t nvmlDeviceGetSupportedEventTypes(device_t d, unsigned long long *out)
 
 ret_t nvmlDeviceRegisterEvents(device_t d, unsigned long long types, struct event_set *set)
 {
-    ENTER(c, enter_board(&c, __func__, d));
-    if (types != XID_EVENT || set->count == MAX_BOARDS)
+    ENTER(c, enter_gpu(&c, __func__, d));
+    if (types != XID_EVENT || set->count == MAX_GPUS)
         return leave(&c, NOT_SUPPORTED);
-    memcpy(set->uuids[set->count++], c.board->uuid, sizeof c.board->uuid);
+    memcpy(set->uuids[set->count++], c.gpu->uuid, sizeof c.gpu->uuid);
     return leave(&c, OK);
 }
 
@@ -958,7 +960,7 @@ static int registered(const struct event_set *set, const char *uuid)
 static void describe(const struct table_view *t, const struct table_event *event, const char *uuid, struct event_data *out)
 {
     const struct table_instance *all = RECORDS(t, table_instance, instances);
-    *out = (struct event_data){handle_for(uuid, NO_ID, -1, board_by_uuid(t, uuid)->identity), XID_EVENT,
+    *out = (struct event_data){handle_for(uuid, NO_ID, -1, gpu_by_uuid(t, uuid)->identity), XID_EVENT,
                                (unsigned long long)event->value, NO_ID, NO_ID};
     for (uint32_t i = 0; i < t->header->instances.count; i++)
         if (all[i].kind == event->kind && all[i].entity_id == event->entity_id) {
@@ -971,13 +973,13 @@ static int next_event(const struct table_view *t, struct event_set *set, struct 
 {
     const struct table_event *all = RECORDS(t, table_event, events);
     for (uint32_t i = 0; i < t->header->events.count; i++) {
-        const struct table_device *board = table_device(t, all[i].gpu_id);
+        const struct table_device *gpu = table_device(t, all[i].gpu_id);
         if (all[i].number <= set->seen)
             continue;
         set->seen = all[i].number;
-        if (all[i].field != 230 || !board || !registered(set, board->uuid))
+        if (all[i].field != 230 || !gpu || !registered(set, gpu->uuid))
             continue;
-        describe(t, &all[i], board->uuid, out);
+        describe(t, &all[i], gpu->uuid, out);
         return 1;
     }
     return 0;
@@ -993,7 +995,7 @@ ret_t nvmlEventSetWait_v2(struct event_set *set, struct event_data *out, unsigne
             return OK;
         if (waited >= timeout_ms)
             return TIMEOUT;
-        nap(10);
+        sleep_ms(10);
     }
 }
 
@@ -1025,7 +1027,7 @@ struct gpm_support { unsigned version, supported; };
 ret_t nvmlGpmQueryDeviceSupport(device_t d, struct gpm_support *out)
 {
     ENTER(c, enter_device(&c, __func__, d));
-    out->supported = c.board->architecture >= 9;
+    out->supported = c.gpu->architecture >= 9;
     return leave(&c, out->version == 1 ? OK : VERSION_MISMATCH);
 }
 
@@ -1061,7 +1063,7 @@ static ret_t take_sample(struct call *c, struct gpm_sample *sample, uint32_t kin
     struct timespec now;
     if (!sample || sample->magic != SAMPLE_MAGIC)
         return INVALID_ARGUMENT;
-    if (c->board->architecture < 9)
+    if (c->gpu->architecture < 9)
         return NOT_SUPPORTED;
     clock_gettime(CLOCK_MONOTONIC, &now);
     sample->kind = kind;
@@ -1073,14 +1075,14 @@ static ret_t take_sample(struct call *c, struct gpm_sample *sample, uint32_t kin
 
 ret_t nvmlGpmSampleGet(device_t d, struct gpm_sample *sample)
 {
-    ENTER(c, enter_board(&c, __func__, d));
-    return leave(&c, take_sample(&c, sample, KIND_GPU, c.board->gpu_id, c.board->identity));
+    ENTER(c, enter_gpu(&c, __func__, d));
+    return leave(&c, take_sample(&c, sample, KIND_GPU, c.gpu->gpu_id, c.gpu->identity));
 }
 
 ret_t nvmlGpmMigSampleGet(device_t d, unsigned gi, struct gpm_sample *sample)
 {
-    ENTER(c, enter_board(&c, __func__, d));
-    const struct table_instance *instance = instance_of(&c.t, c.board->gpu_id, gi, -1);
+    ENTER(c, enter_gpu(&c, __func__, d));
+    const struct table_instance *instance = instance_of(&c.t, c.gpu->gpu_id, gi, -1);
     if (!instance)
         return leave(&c, NOT_FOUND);
     return leave(&c, take_sample(&c, sample, KIND_GI, instance->entity_id, instance->identity));
@@ -1100,7 +1102,7 @@ struct gpm_request {
 };
 _Static_assert(sizeof(struct gpm_metric) == 40 && sizeof(struct gpm_request) == 24, "gpm request");
 
-/* The DCGM field that holds the same quantity, and by how much the metric is larger. */
+/* The DCGM field of the same quantity, and the factor from its unit to that of the metric. */
 static uint16_t gpm_field(unsigned metric, double *scale)
 {
     static const uint16_t ratios[] = {0, 1001, 1002, 1003, 1016, 1004, 1015, 1014, 0, 1013, 1005, 1006, 1007, 1008};
@@ -1134,7 +1136,7 @@ static void gpm_metric(struct call *c, const struct gpm_request *request, struct
     metric->code = field ? number(&c->t, request->newer->kind, request->newer->entity, field, &value, &whole)
                          : INVALID_ARGUMENT;
     if (metric->code == UNKNOWN || request->newer->taken <= request->older->taken)
-        metric->code = OK; /* the engine makes a plain blank of NaN */
+        metric->code = OK; /* and NaN, of which DCGM makes a blank */
     else if (metric->code == OK)
         metric->value = value * scale;
 }

@@ -1,8 +1,8 @@
-"""Plays a scenario into the flat table of table.h that the stand-in libraries read.
+"""Writes a scenario, one moment after the other, into the table file of table.h that the fake libraries read.
 
     python -m tests.fakes.scenario_table SCENARIO TABLE [INTERVAL]
 
-plays until it is stopped; in tests `Player.tick(t)` writes one moment.
+writes every INTERVAL seconds until it is stopped. In tests `ScenarioTable.tick(t)` writes one moment.
 """
 
 import os
@@ -17,27 +17,31 @@ from struct import Struct
 
 from exporter.node.devices.field import Field, fields
 from exporter.node.simulation.scenario import Scenario, load
-from exporter.node.simulation.script import ScriptCell
+from exporter.node.simulation.script import ScriptedSample
 from exporter.node.simulation.state import (
     DRAM_ACTIVE,
-    UTILISATION,
+    UTILIZATION,
     XID,
-    BoardState,
-    ComputeState,
-    InstanceState,
-    State,
+    ComputeInstanceState,
+    GpuInstanceState,
+    GpuState,
+    ScenarioState,
 )
 
 VARIABLE = "GPUGAUGE_FAKE_TABLE"
+"""The environment variable with the path of the table file."""
 MAGIC, VERSION = 0x54464747, 1
 GPU, GI, CI = 1, 4, 5
+"""Kinds of entities (dcgm_field_entity_group_t)."""
 OWN, PARENT, GI_ONLY, BLANK, SYSTEM = range(5)
+"""MIG_… of table.h."""
 LOST, OK = 4, 1
+"""States of a GPU (DcgmEntityStatus_t)."""
 
 HEADER = Struct("<5IiqQ24I80s80s80s64x")
 DEVICE = Struct("<IIiiIiIIiiQQ96s32s96s48s48s")
 INSTANCE = Struct("<6I2i2I2Q2I64s128sQ")
-CELL = Struct("<IIHHiq8s256s")
+SAMPLE = Struct("<IIHHiq8s256s")
 FAULT = Struct("<48siIIIQ")
 FIELD = Struct("<6I48s")
 EVENT = Struct("<4IqqQ")
@@ -47,9 +51,11 @@ SENTINELS = ("blank", "not_found", "not_supported", "no_permission")
 BLANK_INT, BLANK_FLOAT = 0x7FFFFFFFFFFFFFF0, float(2**47)
 BLANK_TEXT = ("<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>")
 FB_USED_RATIO = 254
-"""The double field whose sentinels the engine stores as integers."""
+"""A double field whose blank values the engine stores as integers (4.6.0, source)."""
 
-ARCHITECTURES = ("", "", "kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
+ARCHITECTURES = (
+    "", "", "kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "", "", "rubin",
+)  # fmt: skip
 SINCE = {
     (3, 2): (157, 385, 386, 387, 388, 389),
     (3, 3): (285,),
@@ -60,21 +66,22 @@ SINCE = {
     (4, 5): (6, 1220, 1507, 1523),
     (4, 6): (175, 1084, 1091, 1092),
 }
-"""The engine's version from which it knows these fields."""
+"""By version of the engine (major, minor): the fields that it is the first to know (dcgm_fields.h)."""
 
 
-class Player:
-    """Writes moments of a scenario to `path`. Without an epoch the scenario begins when the player is made."""
+class ScenarioTable:
+    """Writes moments of a scenario to the file `path`. A scenario without an epoch begins when this is made."""
 
     def __init__(self, scenario: Scenario, path: Path, clock: Callable[[], float] = time.time) -> None:
+        """`clock` gives Unix seconds."""
         self.scenario = scenario
         self.path = path
         self._clock = clock
         self._begin = scenario.begins(clock())
         self._ticks = 0
 
-    def tick(self, t: float | None = None) -> State:
-        """Replaces the table by the moment t (seconds from the beginning; None is now) and gives its state."""
+    def tick(self, t: float | None = None) -> ScenarioState:
+        """Replace the table by that of scenario time `t` (None is now), and return its state."""
         now = self._clock() if t is None else self._begin + t
         state = self.scenario.at(now - self._begin)
         self._ticks += 1
@@ -83,12 +90,17 @@ class Player:
         draft.replace(self.path)
         return state
 
+    def jump(self, t: float) -> ScenarioState:
+        """Continue at scenario time `t` from now on, without a change of the clock, and return the state."""
+        self._begin = self._clock() - t
+        return self.tick()
+
     @contextmanager
-    def run(self, interval: float = 0.2) -> Iterator["Player"]:
-        """Ticks in a thread of its own while the block runs."""
+    def run(self, interval: float = 0.2) -> Iterator["ScenarioTable"]:
+        """Tick every `interval` seconds in a thread while the context lasts."""
         self.tick()
         stop = threading.Event()
-        thread = threading.Thread(target=self._loop, args=(interval, stop), name="player")
+        thread = threading.Thread(target=self._loop, args=(interval, stop), name="scenario-table")
         thread.start()
         try:
             yield self
@@ -101,20 +113,20 @@ class Player:
             self.tick()
 
 
-def table(state: State, now: float, tick: int = 1) -> bytes:
-    """The table of a state; `now` is its Unix time in seconds."""
-    moment = _Moment(state, now)
+def table(state: ScenarioState, now: float, tick: int = 1) -> bytes:
+    """Return the table of a state. `now` is the Unix time of the state, in seconds."""
+    rows_of = _TableRows(state, now)
     sections = (
-        (DEVICE, [moment.device(board) for board in state.boards]),
-        (INSTANCE, [row for board in state.boards for row in moment.instances(board)]),
-        (CELL, [row for _, row in sorted(moment.cells(), key=lambda cell: cell[0])]),
-        (FAULT, list(moment.faults())),
+        (DEVICE, [rows_of.device(gpu) for gpu in state.gpus]),
+        (INSTANCE, [row for gpu in state.gpus for row in rows_of.instances(gpu)]),
+        (SAMPLE, [row for _, row in sorted(rows_of.samples(), key=lambda keyed: keyed[0])]),
+        (FAULT, list(rows_of.faults())),
         (FIELD, [field_row(field) for field in known_fields(state.versions.dcgm)]),
-        (EVENT, list(moment.events())),
+        (EVENT, list(rows_of.events())),
     )
-    places, offset = [], HEADER.size
+    section_headers, offset = [], HEADER.size
     for layout, rows in sections:
-        places += [offset, len(rows), layout.size, 0]
+        section_headers += [offset, len(rows), layout.size, 0]
         offset += len(rows) * layout.size
     versions = state.versions
     header = HEADER.pack(
@@ -126,20 +138,21 @@ def table(state: State, now: float, tick: int = 1) -> bytes:
         versions.cuda,
         round(now * 1e6),
         tick,
-        *places,
+        *section_headers,
         *(text.encode() for text in (versions.driver, versions.nvml, versions.dcgm)),
     )
     return header + b"".join(row for _, rows in sections for row in rows)
 
 
 def known_fields(version: str) -> list[Field]:
-    """What an engine of that version knows, by id."""
+    """Return the fields that an engine of that version knows, in the order of their ids."""
     major, minor = (int(part) for part in version.split(".")[:2])
     later = {number for since, numbers in SINCE.items() if since > (major, minor) for number in numbers}
     return sorted((f for f in fields().values() if f.id not in later), key=lambda field: field.id)
 
 
 def field_row(field: Field) -> bytes:
+    """Return the table_field record of a field."""
     level, mig = _level(field)
     tag = field.names[0].removeprefix("DCGM_FI_").lower().encode()[:47]
     kind = ord(TYPES[field.kind])
@@ -153,23 +166,25 @@ def _level(field: Field) -> tuple[int, int]:
         return GI, GI_ONLY
     if field.scope == "instance" or field.id == XID:
         return CI, OWN
-    return GPU, BLANK if field.watch == "profiling" or field.id in UTILISATION else PARENT
+    return GPU, BLANK if field.watch == "profiling" or field.id in UTILIZATION else PARENT
 
 
-class _Moment:
-    def __init__(self, state: State, now: float) -> None:
+class _TableRows:
+    """Makes the records of one state."""
+
+    def __init__(self, state: ScenarioState, now: float) -> None:
         self.state = state
         self.now = now
 
-    def device(self, board: BoardState) -> bytes:
-        spec = board.spec
+    def device(self, gpu: GpuState) -> bytes:
+        spec = gpu.spec
         return DEVICE.pack(
-            board.entity_id,
+            gpu.entity_id,
             spec.index,
             spec.device_minor,
             spec.numa_node,
-            LOST if board.lost else OK,
-            -1 if board.mig is None else int(board.mig),
+            LOST if gpu.lost else OK,
+            -1 if gpu.mig is None else int(gpu.mig),
             spec.max_slices,
             ARCHITECTURES.index(spec.architecture.lower()) if spec.architecture.lower() in ARCHITECTURES else 0,
             *spec.compute_capability,
@@ -178,29 +193,31 @@ class _Moment:
             *(text.encode() for text in (spec.uuid, spec.pci_bus_id, spec.model, spec.serial, spec.vbios)),
         )
 
-    def instances(self, board: BoardState) -> Iterator[bytes]:
-        for instance in board.instances:
+    def instances(self, gpu: GpuState) -> Iterator[bytes]:
+        for instance in gpu.instances:
             uuid = instance.spec.compute[0].uuid if len(instance.compute) == 1 else ""
-            yield self._instance(board, instance, None, uuid)
-            for part in instance.compute:
-                yield self._instance(board, instance, part, part.spec.uuid)
+            yield self._instance(gpu, instance, None, uuid)
+            for compute in instance.compute:
+                yield self._instance(gpu, instance, compute, compute.spec.uuid)
 
-    def _instance(self, board: BoardState, instance: InstanceState, part: ComputeState | None, uuid: str) -> bytes:
-        one = part or instance
-        profile = (part.spec.profile if part else "") or instance.spec.profile
+    def _instance(
+        self, gpu: GpuState, instance: GpuInstanceState, compute: ComputeInstanceState | None, uuid: str
+    ) -> bytes:
+        own = compute or instance
+        profile = (compute.spec.profile if compute else "") or instance.spec.profile
         return INSTANCE.pack(
-            CI if part else GI,
-            one.entity_id,
-            GI if part else GPU,
-            instance.entity_id if part else board.entity_id,
-            board.entity_id,
+            CI if compute else GI,
+            own.entity_id,
+            GI if compute else GPU,
+            instance.entity_id if compute else gpu.entity_id,
+            gpu.entity_id,
             instance.spec.gi,
-            part.spec.ci if part else -1,
-            part.mig_index if part else -1,
-            0 if part else instance.spec.profile_id,
-            part.spec.slices if part else instance.spec.slices,
+            compute.spec.ci if compute else -1,
+            compute.mig_index if compute else -1,
+            0 if compute else instance.spec.profile_id,
+            compute.spec.slices if compute else instance.spec.slices,
             instance.spec.memory_mib,
-            self._identity(one.identity),
+            self._identity(own.identity),
             len(instance.compute) > 1,
             0,
             profile.encode(),
@@ -209,27 +226,29 @@ class _Moment:
         )
 
     def _identity(self, text: str) -> int:
+        """Return a number that differs when another device has the same entity id, or the engine restarted."""
         return zlib.crc32(text.encode()) | self.state.generation << 32
 
-    def cells(self) -> Iterator[tuple[tuple[int, int, int], bytes]]:
-        for board in self.state.boards:
-            yield from self._rows(GPU, board)
-            for instance in board.instances:
+    def samples(self) -> Iterator[tuple[tuple[int, int, int], bytes]]:
+        for gpu in self.state.gpus:
+            yield from self._rows(GPU, gpu)
+            for instance in gpu.instances:
                 yield from self._rows(GI, instance)
-                for part in instance.compute:
-                    yield from self._rows(CI, part)
+                for compute in instance.compute:
+                    yield from self._rows(CI, compute)
 
     def _rows(
-        self, kind: int, entity: BoardState | InstanceState | ComputeState
+        self, kind: int, entity: GpuState | GpuInstanceState | ComputeInstanceState
     ) -> Iterator[tuple[tuple[int, int, int], bytes]]:
-        for number, cell in entity.cells.items():
-            yield (kind, entity.entity_id, number), self._cell(kind, entity.entity_id, number, cell)
+        for number, sample in entity.samples.items():
+            yield (kind, entity.entity_id, number), self._sample(kind, entity.entity_id, number, sample)
 
-    def _cell(self, kind: int, entity: int, number: int, cell: ScriptCell) -> bytes:
-        type_, raw, text = encode(fields()[number], cell)
-        return CELL.pack(kind, entity, number, ord(type_), cell.status, self._stamp(cell.stamp), raw, text)
+    def _sample(self, kind: int, entity: int, number: int, sample: ScriptedSample) -> bytes:
+        type_, raw, text = encode(fields()[number], sample)
+        return SAMPLE.pack(kind, entity, number, ord(type_), sample.status, self._timestamp(sample.stamp), raw, text)
 
-    def _stamp(self, t: float) -> int:
+    def _timestamp(self, t: float) -> int:
+        """Return scenario time `t` in microseconds since the epoch."""
         return round((self.now - (self.state.t - t)) * 1e6)
 
     def faults(self) -> Iterator[bytes]:
@@ -238,32 +257,33 @@ class _Moment:
             yield FAULT.pack(name, call.status, round(call.delay * 1000), call.hang, call.crash, 0)
 
     def events(self) -> Iterator[bytes]:
-        found = {address: (kind, entity, gpu) for address, kind, entity, gpu in self._addresses()}
+        entities = {address: (kind, entity, gpu_id) for address, kind, entity, gpu_id in self._addresses()}
         for number, xid in enumerate(self.state.xids, start=1):
-            if xid.device in found:
-                yield EVENT.pack(*found[xid.device], XID, self._stamp(xid.at), xid.xid, number)
+            if xid.device in entities:
+                yield EVENT.pack(*entities[xid.device], XID, self._timestamp(xid.at), xid.xid, number)
 
     def _addresses(self) -> Iterator[tuple[str, int, int, int]]:
-        for board in self.state.boards:
-            uuid, gpu = board.spec.uuid, board.entity_id
-            yield uuid, GPU, gpu, gpu
-            for instance in board.instances:
-                yield f"{uuid}/{instance.spec.gi}", GI, instance.entity_id, gpu
-                for part in instance.compute:
-                    yield f"{uuid}/{instance.spec.gi}/{part.spec.ci}", CI, part.entity_id, gpu
+        """Yield every address that an event can name, with its kind, its entity id and the id of its GPU."""
+        for gpu in self.state.gpus:
+            uuid, gpu_id = gpu.spec.uuid, gpu.entity_id
+            yield uuid, GPU, gpu_id, gpu_id
+            for instance in gpu.instances:
+                yield f"{uuid}/{instance.spec.gi}", GI, instance.entity_id, gpu_id
+                for compute in instance.compute:
+                    yield f"{uuid}/{instance.spec.gi}/{compute.spec.ci}", CI, compute.entity_id, gpu_id
 
 
-def encode(field: Field, cell: ScriptCell) -> tuple[str, bytes, bytes]:
-    """A cell as the library holds it: record type, the 8 bytes of its value, its text."""
+def encode(field: Field, sample: ScriptedSample) -> tuple[str, bytes, bytes]:
+    """Return a sample as a library has it: the type of its record, the 8 bytes of its value, its text."""
     type_ = TYPES[field.kind]
-    if cell.value is None:
-        step = SENTINELS.index(cell.sentinel or "blank")
+    if sample.value is None:
+        step = SENTINELS.index(sample.sentinel or "blank")
         if type_ == "s":
             return type_, bytes(8), BLANK_TEXT[step].encode()
         if type_ == "i" or field.id == FB_USED_RATIO:
             return "i", (BLANK_INT + step).to_bytes(8, "little"), b""
         return type_, Struct("<d").pack(BLANK_FLOAT + step), b""
-    match cell.value:
+    match sample.value:
         case str() as text:
             return "s", bytes(8), text.encode()[:255]
         case int() as number:
@@ -273,8 +293,8 @@ def encode(field: Field, cell: ScriptCell) -> tuple[str, bytes, bytes]:
 
 
 def main(arguments: list[str]) -> None:
-    player = Player(load(arguments[0]), Path(arguments[1]))
-    with player.run(float(arguments[2]) if len(arguments) > 2 else 0.2):
+    scenario_table = ScenarioTable(load(arguments[0]), Path(arguments[1]))
+    with scenario_table.run(float(arguments[2]) if len(arguments) > 2 else 0.2):
         threading.Event().wait()
 
 

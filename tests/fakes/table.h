@@ -1,9 +1,9 @@
-/* The flat table that a player writes each tick and the stand-in libraries only read.
+/* The scenario table: one moment of a scenario, as scenario_table.py writes it and the fake libraries read it.
  *
  * Little-endian, every record of a fixed size and 8-byte aligned. The file named by the environment variable
- * GPUGAUGE_FAKE_TABLE is replaced by rename, so that an open file never changes: open it anew for each call. Only the
- * header's offsets say where a section begins; cells are ordered by (kind, entity, field), fields by id.
- * Text is NUL-terminated UTF-8.
+ * GPUGAUGE_FAKE_TABLE is replaced by rename, so an open file never changes: open it anew for each call. Sections begin
+ * where the header has their offsets. Samples are ordered by (kind, entity, field), fields by id. Text is
+ * NUL-terminated UTF-8.
  */
 #ifndef GPUGAUGE_FAKE_TABLE_H
 #define GPUGAUGE_FAKE_TABLE_H
@@ -14,11 +14,17 @@
 #define TABLE_VERSION 1u
 #define TABLE_VARIABLE "GPUGAUGE_FAKE_TABLE"
 
-/* Entity kinds are DCGM's. */
-enum { KIND_NONE = 0, KIND_GPU = 1, KIND_GI = 4, KIND_CI = 5 };
+/* Kinds of entities: DCGM's numbers (dcgm_field_entity_group_t). */
+enum { KIND_NONE = 0, KIND_GPU = 1, KIND_VGPU = 2, KIND_GI = 4, KIND_CI = 5 };
 
-/* What the engine answers for a field of another level. */
-enum { MIG_OWN = 0, MIG_PARENT = 1, MIG_GI_ONLY = 2, MIG_BLANK = 3, MIG_SYSTEM = 4 };
+/* What the engine answers when a field is read of an entity of another level. */
+enum {
+    MIG_OWN = 0,     /* its own value */
+    MIG_PARENT = 1,  /* the value of its GPU */
+    MIG_GI_ONLY = 2, /* its own value on a GPU instance, a blank on a compute instance */
+    MIG_BLANK = 3,   /* a blank */
+    MIG_SYSTEM = 4,  /* the node's value */
+};
 
 struct table_section {
     uint32_t offset; /* bytes from the beginning of the file */
@@ -30,15 +36,15 @@ struct table_section {
 struct table_header { /* 440 bytes */
     uint32_t magic;
     uint32_t version;
-    uint32_t generation; /* grows with each restart of the engine; entity ids change with it */
-    uint32_t link;       /* grows with each break: a connection made under another number is dead */
+    uint32_t generation; /* one more after each restart of the engine; entity ids change with it */
+    uint32_t link;       /* one more after each lost connection: a connection made under another number is dead */
     uint32_t connected;  /* 0 while no engine listens */
     int32_t cuda_version;
-    int64_t now_us; /* wall clock of the tick */
+    int64_t now_us; /* Unix time of the tick */
     uint64_t tick;
     struct table_section devices;
     struct table_section instances;
-    struct table_section cells;
+    struct table_section samples;
     struct table_section faults;
     struct table_section fields;
     struct table_section events;
@@ -48,8 +54,8 @@ struct table_header { /* 440 bytes */
     uint64_t unused[8];
 };
 
-struct table_device { /* 376 bytes, in the order of entity ids */
-    uint32_t gpu_id; /* DCGM entity id in this engine's life */
+struct table_device { /* a GPU: 376 bytes, in the order of entity ids */
+    uint32_t gpu_id; /* DCGM entity id until the engine restarts */
     uint32_t nvml_index;
     int32_t minor;
     int32_t numa_node;   /* -1 unknown */
@@ -60,7 +66,7 @@ struct table_device { /* 376 bytes, in the order of entity ids */
     int32_t compute_major;
     int32_t compute_minor;
     uint64_t memory_mib;
-    uint64_t identity; /* differs when another thing takes the same entity id */
+    uint64_t identity; /* differs when another device gets the same entity id */
     char uuid[96];
     char pci_bus_id[32];
     char model[96];
@@ -68,15 +74,15 @@ struct table_device { /* 376 bytes, in the order of entity ids */
     char vbios[48];
 };
 
-struct table_instance { /* 264 bytes, in the order of (board, gi, ci), each GI before its CIs */
+struct table_instance { /* 264 bytes, in the order of (GPU, gi, ci), each GI before its CIs */
     uint32_t kind; /* KIND_GI or KIND_CI */
     uint32_t entity_id;
     uint32_t parent_kind;
     uint32_t parent_id;
-    uint32_t gpu_id; /* of the board */
+    uint32_t gpu_id; /* of its GPU */
     uint32_t gi;     /* NVML GPU instance id */
     int32_t ci;      /* NVML compute instance id; -1 on a GI */
-    int32_t mig_index; /* index of the MIG device on its board (per CI, from 0); -1 on a GI */
+    int32_t mig_index; /* index of the MIG device on its GPU (per CI, from 0); -1 on a GI */
     uint32_t profile_id;
     uint32_t slices;
     uint64_t memory_mib; /* of the GPU instance */
@@ -88,12 +94,12 @@ struct table_instance { /* 264 bytes, in the order of (board, gi, ci), each GI b
     uint64_t reserved;
 };
 
-struct table_cell { /* 288 bytes */
+struct table_sample { /* 288 bytes */
     uint32_t kind;
     uint32_t entity_id;
     uint16_t field;
     uint16_t type; /* 'i', 'd' or 's' */
-    int32_t status;  /* DCGM status of this value; 0 ok */
+    int32_t status;  /* dcgmReturn_t of this value; 0 ok */
     int64_t timestamp_us;
     union {
         int64_t i64;
@@ -103,16 +109,16 @@ struct table_cell { /* 288 bytes */
     char text[256]; /* the value of type 's' */
 };
 
-struct table_fault { /* 72 bytes; the first whose function fits holds */
+struct table_fault { /* 72 bytes; of several that match a function, the first applies */
     char function[48]; /* exact name, or "*" */
-    int32_t status;    /* return code to give without doing anything; 0 goes on */
+    int32_t status;    /* the status to return at once; 0 lets the call go on */
     uint32_t delay_ms; /* wait before anything else */
     uint32_t hang;     /* never return */
     uint32_t crash;    /* abort */
     uint64_t unused;
 };
 
-struct table_field { /* 72 bytes: what the engine knows */
+struct table_field { /* 72 bytes: a field that the engine knows */
     uint32_t id;
     uint32_t type;  /* 'i', 'd' or 's' */
     uint32_t level; /* finest entity kind; KIND_NONE for the node */
@@ -136,7 +142,7 @@ _Static_assert(sizeof(struct table_section) == 16, "section");
 _Static_assert(sizeof(struct table_header) == 440, "header");
 _Static_assert(sizeof(struct table_device) == 376, "device");
 _Static_assert(sizeof(struct table_instance) == 264, "instance");
-_Static_assert(sizeof(struct table_cell) == 288, "cell");
+_Static_assert(sizeof(struct table_sample) == 288, "sample");
 _Static_assert(sizeof(struct table_fault) == 72, "fault");
 _Static_assert(sizeof(struct table_field) == 72, "field");
 _Static_assert(sizeof(struct table_event) == 40, "event");

@@ -10,20 +10,23 @@
 #include <time.h>
 #include <unistd.h>
 
-static int whole(const struct table_view *view, const struct table_section *section, size_t size)
+/* Whether a section has records of this size and ends within the file. */
+static int in_file(const struct table_view *view, const struct table_section *section, size_t size)
 {
     uint64_t end = section->offset + (uint64_t)section->count * size;
     return section->size == size && end <= view->size;
 }
 
-static int sound(const struct table_view *view)
+static int complete(const struct table_view *view)
 {
     const struct table_header *h = view->header;
     return view->size >= sizeof *h && h->magic == TABLE_MAGIC && h->version == TABLE_VERSION &&
-           whole(view, &h->devices, sizeof(struct table_device)) &&
-           whole(view, &h->instances, sizeof(struct table_instance)) &&
-           whole(view, &h->cells, sizeof(struct table_cell)) && whole(view, &h->faults, sizeof(struct table_fault)) &&
-           whole(view, &h->fields, sizeof(struct table_field)) && whole(view, &h->events, sizeof(struct table_event));
+           in_file(view, &h->devices, sizeof(struct table_device)) &&
+           in_file(view, &h->instances, sizeof(struct table_instance)) &&
+           in_file(view, &h->samples, sizeof(struct table_sample)) &&
+           in_file(view, &h->faults, sizeof(struct table_fault)) &&
+           in_file(view, &h->fields, sizeof(struct table_field)) &&
+           in_file(view, &h->events, sizeof(struct table_event));
 }
 
 int table_open(struct table_view *view)
@@ -45,7 +48,7 @@ int table_open(struct table_view *view)
     view->base = base;
     view->size = (size_t)status.st_size;
     view->header = base;
-    if (!sound(view)) {
+    if (!complete(view)) {
         table_close(view);
         return -1;
     }
@@ -118,9 +121,9 @@ const struct table_field *table_field(const struct table_view *view, uint32_t id
     return bsearch(&id, row, count, sizeof *row, compare_field);
 }
 
-static int compare_cell(const void *key, const void *row)
+static int compare_sample(const void *key, const void *row)
 {
-    const struct table_cell *a = key, *b = row;
+    const struct table_sample *a = key, *b = row;
     if (a->kind != b->kind)
         return a->kind > b->kind ? 1 : -1;
     if (a->entity_id != b->entity_id)
@@ -128,12 +131,13 @@ static int compare_cell(const void *key, const void *row)
     return (a->field > b->field) - (a->field < b->field);
 }
 
-const struct table_cell *table_cell(const struct table_view *view, uint32_t kind, uint32_t entity_id, uint32_t field)
+const struct table_sample *table_sample(const struct table_view *view, uint32_t kind, uint32_t entity_id,
+                                        uint32_t field)
 {
-    struct table_cell key = {.kind = kind, .entity_id = entity_id, .field = (uint16_t)field};
+    struct table_sample key = {.kind = kind, .entity_id = entity_id, .field = (uint16_t)field};
     uint32_t count;
-    const struct table_cell *row = rows(view, &view->header->cells, &count);
-    return bsearch(&key, row, count, sizeof *row, compare_cell);
+    const struct table_sample *row = rows(view, &view->header->samples, &count);
+    return bsearch(&key, row, count, sizeof *row, compare_sample);
 }
 
 static void wait_ms(uint32_t ms)

@@ -1,4 +1,4 @@
-/* Reads the table of table.h: opens the newest one, finds rows, plays its faults. */
+/* Reads the scenario table of table.h: opens the newest one, finds rows, applies its faults. */
 #ifndef GPUGAUGE_FAKE_TABLE_READER_H
 #define GPUGAUGE_FAKE_TABLE_READER_H
 
@@ -12,7 +12,7 @@ struct table_view {
     const struct table_header *header;
 };
 
-/* 0, or -1 when there is no whole table of this version. */
+/* 0, or -1 when there is no complete table of this version. */
 int table_open(struct table_view *view);
 void table_close(struct table_view *view);
 
@@ -21,13 +21,15 @@ const struct table_instance *table_instances(const struct table_view *view, uint
 const struct table_event *table_events(const struct table_view *view, uint32_t *count);
 const struct table_field *table_fields(const struct table_view *view, uint32_t *count);
 
-/* NULL where there is none. */
+/* Each gives NULL where there is no such row. */
 const struct table_device *table_device(const struct table_view *view, uint32_t gpu_id);
 const struct table_instance *table_instance(const struct table_view *view, uint32_t kind, uint32_t entity_id);
 const struct table_field *table_field(const struct table_view *view, uint32_t id);
-const struct table_cell *table_cell(const struct table_view *view, uint32_t kind, uint32_t entity_id, uint32_t field);
+const struct table_sample *table_sample(const struct table_view *view, uint32_t kind, uint32_t entity_id,
+                                        uint32_t field);
 
-/* Waits, hangs or aborts as the table says for this function; gives the status to return, or 0 to go on. */
+/* Waits, hangs or aborts if the table has such a fault for this function. Gives the status to return; 0 lets the call
+ * go on. */
 int table_fault(const char *function);
 
 #endif

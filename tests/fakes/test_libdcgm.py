@@ -1,4 +1,4 @@
-"""The stand-in libdcgm through plain ctypes: layouts, values, and everything that the real one refuses."""
+"""The fake libdcgm through plain ctypes: layouts, values, and every call that the real one rejects."""
 
 import ctypes as c
 import json
@@ -13,10 +13,10 @@ import pytest
 from exporter.node.devices.field import fields_by_name
 from exporter.node.simulation.scenario import parse
 from tests.fakes.build import build
-from tests.fakes.scenario_table import Player
+from tests.fakes.scenario_table import ScenarioTable
 
 UUID = ["GPU-00000000-0000-0000-0000-00000000000" + n for n in "012"]
-SMALL, BIG = 64, 1024
+MAX_ENTITIES = {3: 64, 4: 1024}
 FV = 4128
 LIVE = 1
 GPU, GI, CI = 1, 4, 5
@@ -25,7 +25,7 @@ BLANK = 0x7FFFFFFFFFFFFFF0
 POWER, UTIL, ENERGY, XID, ACTIVE, DRAM, USED, RATIO = 155, 203, 156, 230, 1001, 1005, 252, 254
 
 
-def board(number, **more):
+def gpu_spec(number, **more):
     return {
         "uuid": UUID[number],
         "index": number,
@@ -39,33 +39,40 @@ def board(number, **more):
     }
 
 
-def part(ci, uuid):
+def compute_spec(ci, uuid):
     return {"ci": ci, "uuid": f"MIG-{uuid}", "fields": {str(ACTIVE): 0.25 * (ci + 1)}}
 
 
-def instance(gi, *compute, profile="1g.10gb"):
+def instance_spec(gi, *compute, profile="1g.10gb"):
     own = {str(ACTIVE): 0.5, str(DRAM): 0.125, str(USED): 1000 + gi}
     return {"gi": gi, "profile": profile, "slices": 1, "memory_mib": 9984, "compute": compute, "fields": own}
 
 
-WHOLE = {"about": "two", "epoch": 1000, "devices": [board(0), board(1)]}
+TWO_GPUS = {"about": "two", "epoch": 1000, "devices": [gpu_spec(0), gpu_spec(1)]}
 MIG = {
     "about": "mig",
     "epoch": 1000,
     "devices": [
-        board(0, mig=True, instances=[instance(3, part(0, "a")), instance(5, part(0, "b"), part(1, "c"))]),
-        board(1),
+        gpu_spec(
+            0,
+            mig=True,
+            instances=[
+                instance_spec(3, compute_spec(0, "a")),
+                instance_spec(5, compute_spec(0, "b"), compute_spec(1, "c")),
+            ],
+        ),
+        gpu_spec(1),
     ],
 }
 
 
 class Engine:
-    """A library, a table and a connection, with the few calls that tests make over and over."""
+    """A fake library over a scenario table, with the calls that several tests make."""
 
     def __init__(self, library, directory, document):
         self.lib = library
-        self.player = Player(parse(json.dumps(document), "test.json"), directory / "table")
-        self.player.tick(0)
+        self.table = ScenarioTable(parse(json.dumps(document), "test.json"), directory / "table")
+        self.table.tick(0)
         self.lib.DcgmFieldGetById.restype = c.c_void_p
         self.lib.errorString.restype = c.c_char_p
 
@@ -118,7 +125,7 @@ class Record:
         self.raw = raw
         self.version, self.kind, self.id, self.field, type_, self.status = struct.unpack_from("<IIIHHi", raw)
         self.type = chr(type_)
-        self.stamp, self.int = struct.unpack_from("<qq", raw, 24)
+        self.timestamp, self.int = struct.unpack_from("<qq", raw, 24)
         (self.float,) = struct.unpack_from("<d", raw, 32)
         self.text = raw[32:].split(b"\0")[0].decode(errors="replace")
 
@@ -133,7 +140,7 @@ def start(libraries, tmp_path, monkeypatch):
     monkeypatch.setenv("GPUGAUGE_FAKE_TABLE", str(tmp_path / "table"))
     started = []
 
-    def engine(document=WHOLE, major=4):
+    def engine(document=TWO_GPUS, major=4):
         started.append(c.CDLL(str(libraries[f"libdcgm.so.{major}"])))
         return Engine(started[-1], tmp_path, document)
 
@@ -156,10 +163,10 @@ def test_a_value_has_the_layout_of_the_second_record_version(start):
     assert values[0].float == 300.5
     assert values[1].int == 55
     assert values[2].text == "570.133.20"
-    assert {value.stamp for value in values} == {1000 * 10**6}
+    assert {value.timestamp for value in values} == {1000 * 10**6}
 
 
-def test_a_number_leaves_what_a_reused_buffer_held_behind_it(start):
+def test_a_number_overwrites_only_the_first_bytes_of_its_record_in_a_reused_buffer(start):
     engine = start()
     handle = engine.open()
     engine.watch(handle, [POWER])
@@ -171,27 +178,27 @@ def test_values_and_timestamps_follow_the_newest_table(start):
     engine = start()
     handle = engine.open()
     engine.watch(handle, [ENERGY])
-    engine.player.tick(7)
+    engine.table.tick(7)
     _, (value,) = engine.read(handle, [(GPU, 1)], [ENERGY])
-    assert (value.int, value.stamp) == (7000, 1007 * 10**6)
+    assert (value.int, value.timestamp) == (7000, 1007 * 10**6)
 
 
-def test_a_pair_that_nobody_watches_says_so_and_can_be_read_live(start):
+def test_a_field_that_is_not_watched_has_that_status_and_can_be_read_live(start):
     engine = start()
     handle = engine.open()
     _, (cached,) = engine.read(handle, [(GPU, 0)], [UTIL])
-    assert (cached.status, cached.int, cached.stamp) == (-16, BLANK, 0)
+    assert (cached.status, cached.int, cached.timestamp) == (-16, BLANK, 0)
     _, (live,) = engine.read(handle, [(GPU, 0)], [UTIL], flags=LIVE)
     assert (live.status, live.int) == (0, 55)
 
 
-def test_live_values_come_field_by_field_so_that_only_their_ids_tell_what_they_are(start):
+def test_live_values_come_field_by_field_and_watched_values_entity_by_entity(start):
     engine = start()
     _, values = engine.read(engine.open(), [(GPU, 0), (GPU, 1)], [UTIL, POWER], flags=LIVE)
     assert [(v.field, v.id) for v in values] == [(UTIL, 0), (UTIL, 1), (POWER, 0), (POWER, 1)]
 
 
-def test_unwatching_ends_it(start):
+def test_after_an_unwatch_a_field_is_not_watched(start):
     engine = start()
     handle = engine.open()
     fields = engine.watch(handle, [UTIL])
@@ -208,12 +215,12 @@ def test_an_unknown_field_fails_the_whole_read_and_its_field_group(start):
 
 
 def test_an_older_engine_does_not_know_newer_fields(start):
-    engine = start({**WHOLE, "versions": {"dcgm": "3.3.9"}}, major=3)
+    engine = start({**TWO_GPUS, "versions": {"dcgm": "3.3.9"}}, major=3)
     assert engine.field_group(engine.open(), [1420])[0] == -1
     assert engine.lib.DcgmFieldGetById(1420) is None
 
 
-@pytest.mark.parametrize(("major", "limit"), [(3, SMALL), (4, BIG)])
+@pytest.mark.parametrize(("major", "limit"), MAX_ENTITIES.items())
 def test_a_read_takes_as_many_entities_as_the_version_allows_and_128_fields(start, major, limit):
     engine = start(major=major)
     handle = engine.open()
@@ -251,7 +258,7 @@ def test_there_are_64_groups_and_64_field_groups(start):
     assert engine.lib.dcgmGroupCreate(handle, 1, b"g", c.byref(group)) == 0
 
 
-def test_a_group_holds_what_is_added_and_refuses_strangers_and_twice_the_same(start):
+def test_a_group_has_what_was_added_and_rejects_unknown_and_repeated_entities(start):
     engine = start()
     handle, group = engine.open(), c.c_size_t(0)
     assert engine.lib.dcgmGroupCreate(handle, 1, b"g", c.byref(group)) == 0
@@ -273,7 +280,7 @@ def test_a_group_holds_what_is_added_and_refuses_strangers_and_twice_the_same(st
         ("dcgmHostengineVersionInfo", 516, 2),
     ],
 )
-def test_a_wrong_version_word_and_a_null_pointer_are_refused(start, function, size, version):
+def test_a_wrong_version_word_and_a_null_pointer_are_rejected(start, function, size, version):
     engine = start()
     handle, buffer = engine.open(), c.create_string_buffer(size)
     call = getattr(engine.lib, function)
@@ -284,7 +291,7 @@ def test_a_wrong_version_word_and_a_null_pointer_are_refused(start, function, si
     assert call(handle, None) == -1
 
 
-def test_null_pointers_and_empty_lists_are_refused(start):
+def test_null_pointers_and_empty_lists_are_rejected(start):
     engine = start()
     handle, lib = engine.open(), engine.lib
     assert lib.dcgmConnect_v2(None, (c.c_uint32 * 4)(16 | 2 << 24, 0, 0, 0), c.byref(c.c_size_t())) == -1
@@ -295,7 +302,7 @@ def test_null_pointers_and_empty_lists_are_refused(start):
     assert lib.dcgmGetGpuStatus(handle, 9, c.byref(c.c_uint32())) == -1
 
 
-def test_watching_with_a_group_that_is_not_there_is_refused(start):
+def test_watching_with_an_unknown_group_is_rejected(start):
     engine = start()
     handle = engine.open()
     _, fields = engine.field_group(handle, [UTIL])
@@ -304,7 +311,7 @@ def test_watching_with_a_group_that_is_not_there_is_refused(start):
     assert engine.lib.dcgmWatchFields(handle, c.c_size_t(ALL_GPUS), c.c_size_t(77), *arguments) == -14
 
 
-def test_nothing_works_before_init_and_without_a_connection(start):
+def test_no_call_succeeds_before_init_or_without_a_connection(start):
     engine = start()
     assert engine.connect()[0] == -10
     assert engine.lib.dcgmStartEmbedded(1, c.byref(c.c_size_t())) == -10
@@ -325,7 +332,7 @@ def test_the_embedded_engine_starts_once_and_a_second_start_sets_no_handle(start
     assert engine.read(handle, [(GPU, 0)], [UTIL])[0] == -21
 
 
-def test_the_newest_start_parameters_are_known_to_version_4_only(start):
+def test_only_version_4_knows_the_newest_start_parameters(start):
     for major, code in ((4, 0), (3, -12)):
         engine = start(major=major)
         engine.lib.dcgmInit()
@@ -336,14 +343,14 @@ def test_the_newest_start_parameters_are_known_to_version_4_only(start):
         assert engine.lib.dcgmStartEmbedded_v2(buffer) == 0
 
 
-def test_after_a_restart_old_handles_are_dead_for_ever_and_ids_are_others(start):
-    engine = start({**WHOLE, "events": [{"event": "restart", "at": 10, "for": 5}]})
+def test_after_a_restart_old_handles_stay_invalid_and_gpus_have_other_ids(start):
+    engine = start({**TWO_GPUS, "events": [{"event": "restart", "at": 10, "for": 5}]})
     handle = engine.open()
     engine.watch(handle, [UTIL])
-    engine.player.tick(12)
+    engine.table.tick(12)
     assert engine.read(handle, [(GPU, 0)], [UTIL])[0] == -21
     assert engine.connect()[0] == -21
-    engine.player.tick(20)
+    engine.table.tick(20)
     assert engine.read(handle, [(GPU, 0)], [UTIL])[0] == -21
     code, new = engine.connect()
     assert (code, engine.devices(new)) == (0, [1, 2])
@@ -353,11 +360,11 @@ def test_after_a_restart_old_handles_are_dead_for_ever_and_ids_are_others(start)
 
 
 def test_a_lost_connection_comes_back_as_a_new_one_with_the_same_ids(start):
-    engine = start({**WHOLE, "events": [{"event": "disconnect", "at": 10, "for": 5}]})
+    engine = start({**TWO_GPUS, "events": [{"event": "disconnect", "at": 10, "for": 5}]})
     handle = engine.open()
-    engine.player.tick(11)
+    engine.table.tick(11)
     assert engine.connect()[0] == -21
-    engine.player.tick(16)
+    engine.table.tick(16)
     assert engine.read(handle, [(GPU, 0)], [UTIL])[0] == -21
     code, new = engine.connect()
     assert (code, engine.devices(new)) == (0, [0, 1])
@@ -376,7 +383,7 @@ def test_the_hierarchy_lists_instances_and_their_compute_instances(start):
     ]
 
 
-def test_an_instance_has_its_own_values_and_its_boards_for_what_only_the_board_has(start):
+def test_an_instance_has_its_own_values_and_those_of_its_gpu_for_fields_of_a_gpu(start):
     engine = start(MIG)
     handle = engine.open()
     ids = [50, 54, USED, POWER, UTIL, ACTIVE, DRAM]
@@ -390,44 +397,44 @@ def test_an_instance_has_its_own_values_and_its_boards_for_what_only_the_board_h
 
 
 def test_a_reused_id_keeps_the_old_value_until_it_is_watched_again(start):
-    events = [{"event": "mig", "device": UUID[0], "at": 30, "instances": [instance(9, part(0, "z"))]}]
+    events = [{"event": "mig", "device": UUID[0], "at": 30, "instances": [instance_spec(9, compute_spec(0, "z"))]}]
     engine = start({**MIG, "events": events})
     handle = engine.open()
     engine.watch(handle, [USED], ALL_INSTANCES)
-    engine.player.tick(29)
+    engine.table.tick(29)
     engine.read(handle, [(GI, 0), (GI, 1)], [USED])
-    engine.player.tick(31)
-    _, (reused, gone) = engine.read(handle, [(GI, 0), (GI, 1)], [USED])
-    assert (reused.int, reused.stamp, gone.int, gone.stamp) == (1003, 1029 * 10**6, 1005, 1029 * 10**6)
+    engine.table.tick(31)
+    _, (reused, removed) = engine.read(handle, [(GI, 0), (GI, 1)], [USED])
+    assert (reused.int, reused.timestamp, removed.int, removed.timestamp) == (1003, 1029 * 10**6, 1005, 1029 * 10**6)
     assert [row[6] for row in engine.hierarchy(handle)] == [9, 9]
     engine.watch(handle, [USED], ALL_INSTANCES, b"again")
     _, (fresh,) = engine.read(handle, [(GI, 0)], [USED])
-    assert (fresh.int, fresh.stamp) == (1009, 1031 * 10**6)
+    assert (fresh.int, fresh.timestamp) == (1009, 1031 * 10**6)
 
 
-def test_a_lost_board_says_so_by_status_and_by_its_state(start):
-    engine = start({**WHOLE, "events": [{"event": "lost", "device": UUID[1], "at": 5}]})
+def test_a_lost_gpu_is_reported_by_the_status_of_its_values_and_by_its_state(start):
+    engine = start({**TWO_GPUS, "events": [{"event": "lost", "device": UUID[1], "at": 5}]})
     handle, state = engine.open(), c.c_uint32(0)
     engine.watch(handle, [UTIL])
-    engine.player.tick(6)
+    engine.table.tick(6)
     _, (fine, lost) = engine.read(handle, [(GPU, 0), (GPU, 1)], [UTIL])
     assert (fine.status, lost.status, lost.int) == (0, -18, BLANK)
     assert engine.lib.dcgmGetGpuStatus(handle, 1, c.byref(state)) == 0
     assert state.value == 4
 
 
-def test_sentinels_have_the_type_of_the_field_except_where_the_engine_stores_an_integer(start):
+def test_blank_values_have_the_type_of_the_field_except_where_the_engine_stores_an_integer(start):
     names = ("blank", "not_found", "not_supported", "no_permission")
     events = [
-        {"event": "cells", "at": step * 10, "for": 10, "fields": ["155", "203", "50", "254"], "sentinel": name}
+        {"event": "samples", "at": step * 10, "for": 10, "fields": ["155", "203", "50", "254"], "sentinel": name}
         for step, name in enumerate(names)
     ]
-    engine = start({**WHOLE, "events": events})
+    engine = start({**TWO_GPUS, "events": events})
     handle = engine.open()
     engine.watch(handle, [POWER, UTIL, 50, RATIO])
     texts = ("<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>")
     for step in range(4):
-        engine.player.tick(step * 10 + 1)
+        engine.table.tick(step * 10 + 1)
         _, (power, util, name, ratio) = engine.read(handle, [(GPU, 0)], [POWER, UTIL, 50, RATIO])
         assert (power.type, power.float, util.int) == ("d", 2.0**47 + step, BLANK + step)
         assert (name.text, ratio.type, ratio.int) == (texts[step], "i", BLANK + step)
@@ -442,9 +449,9 @@ def test_a_field_that_the_scenario_does_not_give_is_not_supported_and_an_xid_has
     assert (replay.status, replay.int, xid.status) == (0, BLANK + 2, -14)
 
 
-def test_every_xid_since_a_time_is_handed_over_once(start):
+def test_every_xid_since_a_time_is_returned_once(start):
     xids = [{"event": "xid", "device": UUID[0], "at": at, "xid": code} for at, code in ((5, 31), (6, 79), (8, 13))]
-    engine = start({**WHOLE, "events": xids})
+    engine = start({**TWO_GPUS, "events": xids})
     handle, seen, after = engine.open(), [], c.c_longlong(0)
     fields = engine.watch(handle, [XID])
     kind = c.CFUNCTYPE(c.c_int, c.c_uint32, c.c_uint32, c.c_void_p, c.c_int, c.c_void_p)
@@ -461,10 +468,10 @@ def test_every_xid_since_a_time_is_handed_over_once(start):
         assert call(handle, group, fields, c.c_longlong(when), c.byref(after), kind(take), None) == 0
         return [(stamp // 10**6, value) for _, _, stamp, value in seen]
 
-    engine.player.tick(7)
+    engine.table.tick(7)
     assert since(0) == [(1005, 31), (1006, 79)]
     assert seen[0][:2] == (4120 | 1 << 24, 0)
-    engine.player.tick(9)
+    engine.table.tick(9)
     assert since(after.value) == [(1008, 13)]
     assert engine.read(handle, [(GPU, 0)], [XID])[1][0].int == 13
 
@@ -483,7 +490,7 @@ def test_attributes_have_the_layout_of_their_third_version(start):
     ]
 
 
-def test_the_library_describes_its_fields_by_72_bytes(start):
+def test_the_library_describes_a_field_in_a_record_of_72_bytes(start):
     engine = start()
     for number, kind, scope, level in ((POWER, "d", 1, GPU), (1, "s", 0, 0), (DRAM, "d", 1, GI), (USED, "i", 1, CI)):
         meta = c.string_at(engine.lib.DcgmFieldGetById(number), 72)
@@ -492,7 +499,7 @@ def test_the_library_describes_its_fields_by_72_bytes(start):
         assert struct.unpack_from("<I", meta, 60)[0] == level
 
 
-def test_it_says_its_version_and_the_meaning_of_a_status(start):
+def test_the_library_has_a_version_and_a_text_for_a_status(start):
     engine = start()
     buffer = c.create_string_buffer(516)
     struct.pack_into("<I", buffer, 0, 516 | 2 << 24)
@@ -501,7 +508,7 @@ def test_it_says_its_version_and_the_meaning_of_a_status(start):
     assert b"connection" in engine.lib.errorString(-21)
 
 
-def test_entities_of_a_kind_are_listed_if_there_is_room(start):
+def test_entities_of_a_kind_are_listed_if_the_array_is_large_enough(start):
     engine = start(MIG)
     handle, ids, count = engine.open(), (c.c_uint32 * 8)(), c.c_int(8)
     assert engine.lib.dcgmGetEntityGroupEntities(handle, CI, ids, c.byref(count), 0) == 0
@@ -511,23 +518,23 @@ def test_entities_of_a_kind_are_listed_if_there_is_room(start):
     assert engine.lib.dcgmGetEntityGroupEntities(handle, 2, ids, c.byref(count), 0) == -6
 
 
-def test_a_call_fails_or_is_slow_when_the_scenario_says_so(start):
+def test_a_call_fails_or_is_slow_when_the_scenario_has_that_fault(start):
     slow = {"event": "call", "function": "dcgmGetAllDevices", "at": 10, "for": 5, "delay": 0.2}
     failing = {"event": "call", "function": "dcgmEntitiesGetLatestValues", "at": 20, "status": -11}
-    engine = start({**WHOLE, "events": [slow, failing]})
+    engine = start({**TWO_GPUS, "events": [slow, failing]})
     handle = engine.open()
-    engine.player.tick(11)
+    engine.table.tick(11)
     began = time.monotonic()
     assert engine.devices(handle) == [0, 1]
     assert time.monotonic() - began >= 0.2
-    engine.player.tick(21)
+    engine.table.tick(21)
     assert engine.read(handle, [(GPU, 0)], [UTIL])[0] == -11
     assert engine.devices(handle) == [0, 1]
 
 
-def child(libraries, tmp_path, fault):
-    document = {**WHOLE, "events": [{"event": "call", "function": "dcgmInit", **fault}]}
-    Player(parse(json.dumps(document), "test.json"), tmp_path / "table").tick(0)
+def process_with_fault(libraries, tmp_path, fault):
+    document = {**TWO_GPUS, "events": [{"event": "call", "function": "dcgmInit", **fault}]}
+    ScenarioTable(parse(json.dumps(document), "test.json"), tmp_path / "table").tick(0)
     code = f"import ctypes; print('go', flush=True); ctypes.CDLL({str(libraries['libdcgm.so.4'])!r}).dcgmInit()"
     return subprocess.Popen(
         [sys.executable, "-c", code],
@@ -538,7 +545,7 @@ def child(libraries, tmp_path, fault):
 
 
 def test_a_hanging_call_never_returns(libraries, tmp_path):
-    with child(libraries, tmp_path, {"hang": True}) as process:
+    with process_with_fault(libraries, tmp_path, {"hang": True}) as process:
         assert process.stdout.readline() == b"go\n"
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
@@ -546,5 +553,5 @@ def test_a_hanging_call_never_returns(libraries, tmp_path):
 
 
 def test_a_crashing_call_aborts_the_process(libraries, tmp_path):
-    with child(libraries, tmp_path, {"crash": True}) as process:
-        assert process.wait(10) == -6
+    with process_with_fault(libraries, tmp_path, {"crash": True}) as process:
+        assert process.wait(60) == -6

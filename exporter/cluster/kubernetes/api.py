@@ -1,7 +1,7 @@
-"""Requests to the API server: configuration, authentication and transport of the `kubernetes` client, raw answers.
+"""Requests to the API server: configuration, authentication and transport of the `kubernetes` client, raw bodies.
 
-The client's typed models are never loaded: on 20,000 pods they take twenty times the time and memory, and one
-unexpected null costs the whole list.
+The client's typed models are not used: on 20,000 pods they take twenty times the time and memory of our decoder, and
+one unexpected null makes the whole list fail.
 """
 
 import random
@@ -17,34 +17,28 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
 from exporter.cluster.config import ClusterConfig
+from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.source import SourceError
 
 _CONNECT_SECONDS = 10.0
 _READ_SECONDS = 30.0
-_LARGEST_PAGE = 512 << 20
-_LONGEST_LINE = 16 << 20
-_CHUNK = 1 << 18
-_LONGEST_PAUSE = 300.0
+_MAX_PAGE_BYTES = 512 << 20
+_MAX_LINE_BYTES = 16 << 20
+_CHUNK_BYTES = 1 << 18
+_LONGEST_RETRY_AFTER = 300.0
 
-REASONS = (
-    "expired",
-    "unreachable",
-    "throttled",
-    "unauthorized",
-    "forbidden",
-    "server_error",
-    "bad_response",
-    "no_configuration",
-    "crashed",
-)
-"""Every reason for which a watch starts anew: those of ApiError, and a defect of our own."""
-_BY_STATUS = {410: "expired", 429: "throttled", 401: "unauthorized", 403: "forbidden"}
+_BY_STATUS = {
+    410: WatchReason.EXPIRED,
+    429: WatchReason.THROTTLED,
+    401: WatchReason.UNAUTHORIZED,
+    403: WatchReason.FORBIDDEN,
+}
 _NO_CONFIGURATION = (
     kubernetes_config.ConfigException,
     yaml.YAMLError,
     OSError,
     ValueError,
-    TypeError,  # the client's loader trips so over a file of another shape
+    TypeError,  # the client's loader raises these two on a YAML file of another shape than a kubeconfig
     AttributeError,
 )
 _SERVER_ERROR = 500
@@ -52,125 +46,135 @@ _OK = 200
 
 
 class ApiError(SourceError):
-    """A request failed. `retry_after` is how many seconds the server asked to be left alone."""
+    """A request failed. `retry_after` is how many seconds the API server asked to wait before the next one."""
 
     def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(reason, message)
         self.retry_after = retry_after
 
 
-def refused(status: int, message: str, retry_after: float | None = None) -> ApiError:
-    """What an HTTP status, or the code of an ERROR event, means to a watch."""
-    otherwise = "server_error" if status >= _SERVER_ERROR else "bad_response"
+def api_error(status: int, message: str, retry_after: float | None = None) -> ApiError:
+    """Make the error for an HTTP status, or for the code of an ERROR event, which has the same meaning."""
+    otherwise = WatchReason.SERVER_ERROR if status >= _SERVER_ERROR else WatchReason.BAD_RESPONSE
     return ApiError(_BY_STATUS.get(status, otherwise), f"the API server answered {status}: {message}", retry_after)
 
 
-class Api:
-    """One connection's worth of requests; used by one thread, interrupted by another."""
+class KubernetesApi:
+    """Sends requests over one connection. For use by one thread; another one may call `interrupt`."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
         self._streaming: urllib3.BaseHTTPResponse | None = None
 
     def page(self, path: str, query: dict[str, str]) -> bytes:
-        """The whole body of a GET. Raises ApiError."""
+        """Send a GET and return the whole body. Raises ApiError."""
         with self._request(path, query, _READ_SECONDS, {"Accept-Encoding": "gzip"}) as response:
             body = bytearray()
-            while chunk := response.read(_CHUNK, decode_content=True):
+            while chunk := response.read(_CHUNK_BYTES, decode_content=True):
                 body += chunk
-                if len(body) > _LARGEST_PAGE:
-                    raise ApiError("bad_response", f"a page of {path} is larger than {_LARGEST_PAGE >> 20} MiB")
+                if len(body) > _MAX_PAGE_BYTES:
+                    raise ApiError(
+                        WatchReason.BAD_RESPONSE, f"a page of {path} is larger than {_MAX_PAGE_BYTES >> 20} MiB"
+                    )
             return bytes(body)
 
     @contextmanager
-    def lines(self, path: str, query: dict[str, str], quiet: float) -> Iterator[Iterator[bytes]]:
-        """The lines of a streamed GET as they come, which may be silent for `quiet` seconds. Raises ApiError."""
-        with self._request(path, query, quiet, {}) as response:
+    def lines(self, path: str, query: dict[str, str], silence: float) -> Iterator[Iterator[bytes]]:
+        """Send a GET and yield the lines of its body as they arrive. Raises ApiError.
+
+        When nothing arrives for `silence` seconds, the connection counts as dead.
+        """
+        with self._request(path, query, silence, {}) as response:
             self._streaming = response
             try:
-                yield _split(response.stream(_CHUNK, decode_content=True))
+                yield _split(response.stream(_CHUNK_BYTES, decode_content=True))
             finally:
                 self._streaming = None
 
     def interrupt(self) -> None:
-        """Ends the stream that another thread is waiting for, if any."""
+        """End the stream that another thread is reading, if any."""
         response = self._streaming
         if response is not None:
             with suppress(ValueError, RuntimeError, OSError):  # it ended by itself in the meantime
                 response.shutdown()
 
     def close(self) -> None:
+        """Close the connection."""
         client: Any = self._client
         client.close()
         client.rest_client.close()
 
     @contextmanager
     def _request(
-        self, path: str, query: dict[str, str], read: float, headers: dict[str, str]
+        self, path: str, query: dict[str, str], read_seconds: float, headers: dict[str, str]
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         try:
-            response = self._send(path, query, read, headers)
+            response = self._send(path, query, read_seconds, headers)
             try:
                 _check(response)
                 yield response
             finally:
                 response.close()
                 response.release_conn()
-        except kubernetes_config.ConfigException as error:  # credentials are refreshed while a request is made
-            raise ApiError("no_configuration", f"no usable credentials: {error}") from error
+        except kubernetes_config.ConfigException as error:  # the client refreshes credentials while it sends a request
+            raise ApiError(WatchReason.NO_CONFIGURATION, f"no usable credentials: {error}") from error
         except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
-            raise ApiError("unreachable", f"the API server cannot be reached: {_brief(error)}") from error
+            message = f"the API server cannot be reached: {_innermost(error)}"
+            raise ApiError(WatchReason.UNREACHABLE, message) from error
 
-    def _send(self, path: str, query: dict[str, str], read: float, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:
-        method, url, sent, _, _ = self._client.param_serialize(
+    def _send(
+        self, path: str, query: dict[str, str], read_seconds: float, headers: dict[str, str]
+    ) -> urllib3.BaseHTTPResponse:
+        method, url, all_headers, _, _ = self._client.param_serialize(
             "GET",
             path,
             query_params=list(query.items()),
             header_params={"Accept": "application/json", **headers},
             auth_settings=["BearerToken"],
         )
-        answer = self._client.call_api(method, url, sent, _request_timeout=(_CONNECT_SECONDS, read))
+        answer = self._client.call_api(method, url, all_headers, _request_timeout=(_CONNECT_SECONDS, read_seconds))
         response: urllib3.BaseHTTPResponse = answer.response
         return response
 
 
 def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the lines that are not empty. Raises ApiError when one is too long."""
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
         yield from filter(None, lines)
-        if len(rest) > _LONGEST_LINE:
-            raise ApiError("bad_response", f"a line of a watch is longer than {_LONGEST_LINE >> 20} MiB")
+        if len(rest) > _MAX_LINE_BYTES:
+            raise ApiError(WatchReason.BAD_RESPONSE, f"a line of a watch is longer than {_MAX_LINE_BYTES >> 20} MiB")
 
 
 def _check(response: urllib3.BaseHTTPResponse) -> None:
     if response.status != _OK:
-        raise refused(response.status, response.reason or "", _retry_after(response.headers.get("Retry-After")))
+        raise api_error(response.status, response.reason or "", _retry_after(response.headers.get("Retry-After")))
 
 
 def _retry_after(text: str | None) -> float | None:
-    """The API server always writes seconds; a date, as proxies may send, is left to the usual back-off."""
-    return min(float(text), _LONGEST_PAUSE) if text and text.isascii() and text.isdigit() else None
+    """Parse a Retry-After header in seconds, as the API server writes it; None for a date, as proxies may send."""
+    return min(float(text), _LONGEST_RETRY_AFTER) if text and text.isascii() and text.isdigit() else None
 
 
-def _brief(error: Exception) -> str:
-    """The innermost cause: the outer texts repeat addresses and pool objects."""
+def _innermost(error: Exception) -> str:
+    """Format the innermost cause: the texts of the outer ones repeat addresses and connection pool objects."""
     inner: Any = error
     while inner.__cause__ is not None or getattr(inner, "reason", None).__class__.__module__.startswith("urllib3"):
         inner = inner.__cause__ or inner.reason
     return f"{type(inner).__name__}: {str(inner).rsplit('>: ', 1)[-1]}"
 
 
-def open_api(config: ClusterConfig) -> Api:
-    """Connects as the configuration says. Raises ApiError when there is none to be had."""
+def open_api(config: ClusterConfig) -> KubernetesApi:
+    """Connect as the configuration specifies. Raises ApiError when no configuration is usable."""
     configuration = Configuration()
-    # urllib3 would otherwise sleep through a Retry-After on its own, deaf to stop().
+    # With retries, urllib3 would sleep for the time of a Retry-After header, and a stop would have to wait for it.
     configuration.retries = False
     try:
         _configure(configuration, config)
-        return Api(ApiClient(configuration))
+        return KubernetesApi(ApiClient(configuration))
     except _NO_CONFIGURATION as error:
-        raise ApiError("no_configuration", f"no usable API server configuration: {error}") from error
+        raise ApiError(WatchReason.NO_CONFIGURATION, f"no usable API server configuration: {error}") from error
 
 
 def _configure(configuration: Configuration, config: ClusterConfig) -> None:
@@ -188,5 +192,5 @@ def _configure(configuration: Configuration, config: ClusterConfig) -> None:
 
 
 def jitter() -> float:
-    """A number from nought to one, so that many watchers do not come back at the same instant."""
+    """Return a random number from 0 to 1, so that many watchers do not send their requests at the same time."""
     return random.SystemRandom().random()

@@ -1,7 +1,7 @@
-"""From the API server's bytes to records: pages of a list and lines of a watch.
+"""Decoding of the API server's JSON to records: pages of a list and lines of a watch.
 
-One object that cannot be read costs only itself: a page is decoded as a whole, and object by object only when that
-fails.
+One object that cannot be read costs only itself: a page is decoded as a whole, which is fast, and object by object
+only when that fails.
 """
 
 from collections.abc import Callable
@@ -11,152 +11,163 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from exporter.cluster.kubernetes import conversion, wire
-from exporter.cluster.kubernetes.api import ApiError, refused
-from exporter.cluster.kubernetes.records import Record
+from exporter.cluster.kubernetes.api import ApiError, api_error
+from exporter.cluster.kubernetes.reasons import WatchReason
+from exporter.cluster.kubernetes.records import ClusterObject
 from exporter.gpu_names import GpuResources
 
-W = TypeVar("W", wire.Pod, wire.Node, wire.Namespace)
+W = TypeVar("W", wire.WirePod, wire.WireNode, wire.WireNamespace)
 
-_SHORTEST = 120
+_MAX_ERROR_LENGTH = 120
 
 
-class _Page(msgspec.Struct, Generic[W], gc=False):
+class _WireList(msgspec.Struct, Generic[W], gc=False):
     metadata: wire.ListMeta
     items: list[W] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """One page: what is kept of it by key, what could not be read, and how to go on."""
+class ListPage:
+    """One page of a list."""
 
-    records: dict[str, Record]
-    bad: list[str]
+    records: dict[str, ClusterObject]
+    """The objects that have to do with GPUs, by `key_of`."""
+    malformed: list[str]
+    """One message per object that cannot be read."""
     resource_version: str
-    token: str
+    continue_token: str
+    """What to request the next page with; empty on the last one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One line of a watch. `record` is None when the object is gone or has nothing to do with GPUs."""
+class WatchChange:
+    """One event of a watch."""
 
-    what: Literal["object", "bookmark", "bad"]
+    type: Literal["object", "bookmark", "malformed"]
     resource_version: str
     key: str = ""
-    record: Record | None = None
+    record: ClusterObject | None = None
+    """None when the object was deleted, has nothing to do with GPUs or cannot be read."""
     problem: str = ""
+    """Why the object cannot be read."""
 
 
 @dataclass(slots=True)
-class Codec(Generic[W]):
-    """Reads objects of one kind."""
+class ObjectCodec(Generic[W]):
+    """Decodes objects of one kind."""
 
     wire_type: type[W]
-    convert: Callable[[W], Record | None]
+    convert: Callable[[W], ClusterObject | None]
+    """Raises ValueError when a field that is needed cannot be read."""
     _page: msgspec.json.Decoder[Any] = field(init=False)
     _one: msgspec.json.Decoder[W] = field(init=False)
 
     def __post_init__(self) -> None:
         # The subscript is on a variable: a type checker cannot follow it.
-        self._page = msgspec.json.Decoder(_Page[self.wire_type])  # type: ignore[name-defined]
+        self._page = msgspec.json.Decoder(_WireList[self.wire_type])  # type: ignore[name-defined]
         self._one = msgspec.json.Decoder(self.wire_type)
 
-    def page(self, body: bytes) -> Page:
-        """One page of a list. Raises ApiError when it is not a list at all."""
-        bad: list[str] = []
-        found: _Page[W]
+    def page(self, body: bytes) -> ListPage:
+        """Decode one page of a list. Raises ApiError when it is not a list at all."""
+        malformed: list[str] = []
+        decoded: _WireList[W]
         try:
-            found = self._page.decode(body)
+            decoded = self._page.decode(body)
         except msgspec.ValidationError:
-            found = self._one_by_one(body, bad)
+            decoded = self._one_by_one(body, malformed)
         except msgspec.DecodeError as error:
-            raise ApiError("bad_response", f"a list is not JSON: {error}") from error
-        records: dict[str, Record] = {}
-        for item in found.items or ():
+            raise ApiError(WatchReason.BAD_RESPONSE, f"a list is not JSON: {error}") from error
+        records: dict[str, ClusterObject] = {}
+        for item in decoded.items or ():
             try:
                 record = self.convert(item)
             except ValueError as error:
-                bad.append(_problem(item.metadata, error))
+                malformed.append(_problem(item.metadata, error))
                 continue
             if record is not None:
                 records[key_of(item.metadata)] = record
-        return Page(records, bad, found.metadata.resource_version, found.metadata.continue_ or "")
+        return ListPage(records, malformed, decoded.metadata.resource_version, decoded.metadata.continue_ or "")
 
-    def _one_by_one(self, body: bytes, bad: list[str]) -> "_Page[W]":
+    def _one_by_one(self, body: bytes, malformed: list[str]) -> "_WireList[W]":
+        """Decode the objects of a page each by itself; add a message to `malformed` for each that cannot be read."""
         try:
-            raw = msgspec.json.decode(body, type=wire.RawPage)
+            raw = msgspec.json.decode(body, type=wire.RawList)
         except msgspec.DecodeError as error:
-            raise ApiError("bad_response", f"a list cannot be read: {error}") from error
+            raise ApiError(WatchReason.BAD_RESPONSE, f"a list cannot be read: {error}") from error
         items: list[W] = []
         for text in raw.items or ():
             try:
                 items.append(self._one.decode(text))
             except msgspec.DecodeError as error:
-                meta = _just_meta(text)
-                bad.append(_problem(meta, error))
-        return _Page(raw.metadata, items)
+                malformed.append(_problem(_metadata(text), error))
+        return _WireList(raw.metadata, items)
 
-    def change(self, line: bytes) -> Change:
-        """One line of a watch. Raises ApiError for an ERROR event and for what is no event."""
+    def change(self, line: bytes) -> WatchChange:
+        """Decode one line of a watch. Raises ApiError for an ERROR event, and for a line that is not an event."""
         try:
-            event = msgspec.json.decode(line, type=wire.Event)
+            event = msgspec.json.decode(line, type=wire.WatchEvent)
         except msgspec.DecodeError as error:
-            raise ApiError("bad_response", f"a line of a watch cannot be read: {error}") from error
+            raise ApiError(WatchReason.BAD_RESPONSE, f"a line of a watch cannot be read: {error}") from error
         if event.type == "ERROR":
             raise _error(event.object)
         if event.type == "BOOKMARK":
-            return Change("bookmark", _just_meta(event.object).resource_version)
+            return WatchChange("bookmark", _metadata(event.object).resource_version)
         return self._object(event)
 
-    def _object(self, event: wire.Event) -> Change:
-        meta = _just_meta(event.object)
+    def _object(self, event: wire.WatchEvent) -> WatchChange:
+        meta = _metadata(event.object)
         if event.type == "DELETED":
-            return Change("object", meta.resource_version, key_of(meta))
+            return WatchChange("object", meta.resource_version, key_of(meta))
         try:
             item = self._one.decode(event.object)
-            return Change("object", meta.resource_version, key_of(meta), self.convert(item))
+            return WatchChange("object", meta.resource_version, key_of(meta), self.convert(item))
         except (msgspec.DecodeError, ValueError) as error:
-            return Change("bad", meta.resource_version, key_of(meta), problem=_problem(meta, error))
+            return WatchChange("malformed", meta.resource_version, key_of(meta), problem=_problem(meta, error))
 
 
-def key_of(meta: wire.Meta) -> str:
-    """What an object is stored under: its namespace and name, which one object has at a time."""
+def key_of(meta: wire.ObjectMeta) -> str:
+    """The key of an object in its store: namespace and name, which no two objects of a kind share at a time."""
     return f"{meta.namespace}/{meta.name}"
 
 
-def _just_meta(text: msgspec.Raw) -> wire.Meta:
+def _metadata(text: msgspec.Raw) -> wire.ObjectMeta:
+    """Decode the metadata alone; all fields are empty where that fails."""
     try:
-        return msgspec.json.decode(text, type=wire.JustMeta).metadata
+        return msgspec.json.decode(text, type=wire.MetadataOnly).metadata
     except msgspec.DecodeError:
-        return wire.Meta()
+        return wire.ObjectMeta()
 
 
-def _problem(meta: wire.Meta, error: Exception) -> str:
-    return f"{key_of(meta).lstrip('/') or 'an object without a name'}: {str(error)[:_SHORTEST]}"
+def _problem(meta: wire.ObjectMeta, error: Exception) -> str:
+    return f"{key_of(meta).lstrip('/') or 'an object without a name'}: {str(error)[:_MAX_ERROR_LENGTH]}"
 
 
 def _error(text: msgspec.Raw) -> ApiError:
     try:
-        status = msgspec.json.decode(text, type=wire.Status)
+        status = msgspec.json.decode(text, type=wire.ApiStatus)
     except msgspec.DecodeError:
-        status = wire.Status()
-    return refused(status.code, status.message or status.reason)
+        status = wire.ApiStatus()
+    return api_error(status.code, status.message or status.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectKind:
-    """A kind of object as the API server offers it."""
+    """A kind of object that is watched, and how to request and decode it."""
 
     name: Literal["pods", "nodes", "namespaces"]
     path: str
     query: dict[str, str]
-    codec: Codec[Any]
+    """Parameters of every list and watch."""
+    codec: ObjectCodec[Any]
 
 
 def object_kinds(gpus: GpuResources) -> tuple[ObjectKind, ...]:
-    """The three kinds that are watched. Finished pods, most of the list on batch clusters, are never sent."""
+    """The three kinds that are watched. Finished pods, most of the pods of a batch cluster, are not requested."""
     unfinished = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
     return (
-        ObjectKind("pods", "/api/v1/pods", unfinished, Codec(wire.Pod, lambda pod: conversion.pod(pod, gpus))),
-        ObjectKind("nodes", "/api/v1/nodes", {}, Codec(wire.Node, lambda node: conversion.node(node, gpus))),
-        ObjectKind("namespaces", "/api/v1/namespaces", {}, Codec(wire.Namespace, conversion.namespace)),
+        ObjectKind(
+            "pods", "/api/v1/pods", unfinished, ObjectCodec(wire.WirePod, lambda pod: conversion.pod(pod, gpus))
+        ),
+        ObjectKind("nodes", "/api/v1/nodes", {}, ObjectCodec(wire.WireNode, lambda node: conversion.node(node, gpus))),
+        ObjectKind("namespaces", "/api/v1/namespaces", {}, ObjectCodec(wire.WireNamespace, conversion.namespace)),
     )

@@ -1,12 +1,11 @@
-"""What a node's labels say of its GPUs: those of GPU feature discovery and those that name a pool."""
+"""Description of a node's GPUs from its labels: those of GPU feature discovery and those that name a node pool."""
 
-import re
 from collections.abc import Mapping
 from sys import intern
 
-from exporter.cluster.kubernetes.records import Description
+from exporter.cluster.kubernetes.records import NodeDescription
+from exporter.gpu_names import canonical_model
 
-_SUFFIX = re.compile(r"(?:-MIG-(?:INVALID|\d+[cg]\..+?))?(?:-SHARED)?$", re.ASCII)
 _SHARING = {"none": "exclusive", "time-slicing": "time-slicing", "mps": "mps"}
 _POOLS = (
     "cloud.google.com/gke-nodepool",
@@ -16,12 +15,12 @@ _POOLS = (
 )
 """Labels by which the usual providers and autoscalers name a group of nodes."""
 
-Texts = Mapping[str, str | None]
+NodeLabels = Mapping[str, str | None]
 
 
-def described(labels: Texts) -> Description:
-    """In the words of the page: sharing as `gpugauge_allocation_info` spells it, unknown where nothing says so."""
-    return Description(
+def describe(labels: NodeLabels) -> NodeDescription:
+    """Describe the node's GPUs. Sharing is spelled as in `gpugauge_allocation_info`, `unknown` without a label."""
+    return NodeDescription(
         model=intern(model(labels)),
         gpu_count=intern(labels.get("nvidia.com/gpu.count") or ""),
         sharing=_SHARING.get(labels.get("nvidia.com/gpu.sharing-strategy") or "", "unknown"),
@@ -30,9 +29,6 @@ def described(labels: Texts) -> Description:
     )
 
 
-def model(labels: Texts) -> str:
-    """The board's name as the node exporter writes it; empty where GPU feature discovery has not labelled the node.
-
-    `NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED` is `NVIDIA-A100-SXM4-40GB`.
-    """
-    return _SUFFIX.sub("", (labels.get("nvidia.com/gpu.product") or "").replace(" ", "-"), count=1)
+def model(labels: NodeLabels) -> str:
+    """Return the GPU model, spelled as the node exporter does; empty where GPU feature discovery has set no label."""
+    return canonical_model(labels.get("nvidia.com/gpu.product") or "")

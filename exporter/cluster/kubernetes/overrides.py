@@ -1,6 +1,7 @@
-"""What users say about alerts and classes in annotations and labels, and which of it is in force now.
+"""Overrides: what users set about workload classes and alerts in annotations and labels, and what is in force now.
 
-Values are kept as written and judged at each pass, so that an exception ends on its day without any event.
+Records keep the values as written. Each collection evaluates them anew, so that an exemption ends on its day although
+no object changes then.
 """
 
 import re
@@ -8,34 +9,36 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from exporter.cluster.kubernetes.records import Namespace, Pod, Switches
+from exporter.cluster.kubernetes.records import Namespace, Overrides, Pod
 
-CLASS = "gpugauge.io/class"
-OPTOUT = "gpugauge.io/low-utilization"
+WORKLOAD_CLASS = "gpugauge.io/workload-class"
+EXEMPTION = "gpugauge.io/low-utilization"
 THRESHOLD = "gpugauge.io/low-utilization-threshold"
 ALERT = "low-utilization"
-"""Value of the `alert` label of opt-outs: the alert's name without the GPU, in kebab case."""
+"""Value of the label `alert` of exemptions: the alert's name without "GPU", in kebab case."""
 
 _CLASSES = frozenset({"training", "serving", "interactive"})
 _SERVING = frozenset({"deployment", "statefulset", "leaderworkerset", "inferenceservice"})
 _UNTIL = re.compile(r"until-(\d{4}-\d{2}-\d{2})", re.ASCII)
 _PERCENT = re.compile(r"([1-9]\d?|100)pct", re.ASCII)
-_AHEAD = timedelta(days=30)
-_LONGEST = 63
+_LONGEST_POD_EXEMPTION = timedelta(days=30)
+_MAX_LENGTH = 63
+"""Characters of the longest label value that Kubernetes allows; no valid value is longer."""
 
-Pairs = Mapping[str, str | None]
+TextMap = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class OptOut:
-    """An exception in force; `until` is its last day, empty when it has none."""
+class Exemption:
+    """An exemption in force."""
 
     until: str
+    """Its last day, as YYYY-MM-DD in UTC; empty when it has no end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
-    """A value that says nothing valid, on a pod or (with an empty `pod`) on a namespace."""
+class MalformedOverride:
+    """A value that is ignored because it is not valid, on a pod or, with an empty `pod`, on a namespace."""
 
     namespace: str
     pod: str
@@ -43,50 +46,60 @@ class Malformed:
     value: str
 
 
-def pod_switches(annotations: Pairs, labels: Pairs) -> Switches:
-    """As written on a pod; the annotation wins over the label."""
-    return Switches(
-        class_=_text(annotations.get(CLASS) or labels.get(CLASS)),
-        optout=_text(annotations.get(OPTOUT)),
+def pod_overrides(annotations: TextMap, labels: TextMap) -> Overrides:
+    """Read a pod's overrides as written. For the workload class, an annotation takes precedence over a label."""
+    return Overrides(
+        workload_class=_text(annotations.get(WORKLOAD_CLASS) or labels.get(WORKLOAD_CLASS)),
+        exemption=_text(annotations.get(EXEMPTION)),
         threshold=_text(annotations.get(THRESHOLD)),
     )
 
 
-def namespace_switches(labels: Pairs) -> Switches:
-    return Switches(_text(labels.get(CLASS)), _text(labels.get(OPTOUT)), _text(labels.get(THRESHOLD)))
+def namespace_overrides(labels: TextMap) -> Overrides:
+    """Read a namespace's overrides as written."""
+    return Overrides(_text(labels.get(WORKLOAD_CLASS)), _text(labels.get(EXEMPTION)), _text(labels.get(THRESHOLD)))
 
 
 def _text(value: str | None) -> str:
-    """A label may hold 63 characters and no valid value is longer; one more shows that there was more."""
-    return (value or "")[: _LONGEST + 1]
+    """Cut the value to one character more than any valid value has: a longer one stays malformed."""
+    return (value or "")[: _MAX_LENGTH + 1]
 
 
-def pod_optout(value: str, now: float) -> OptOut | None:
-    """The pod's exception, if in force: through the named day (UTC), which is at most 30 days away."""
-    day = _until(value)
+def pod_exemption(value: str, now: float) -> Exemption | None:
+    """Return the pod's exemption if it is in force at `now` (seconds since the epoch).
+
+    It ends with the named day (UTC), which may be at most 30 days ahead.
+    """
+    day = _last_day(value)
     if day is None:
         return None
     today = datetime.fromtimestamp(now, UTC).date()
-    return OptOut(day.isoformat()) if today <= day <= today + _AHEAD else None
+    return Exemption(day.isoformat()) if today <= day <= today + _LONGEST_POD_EXEMPTION else None
 
 
-def namespace_optout(value: str, now: float) -> OptOut | None:
-    """The namespace's exception, if in force; only a namespace may be excepted for good."""
+def namespace_exemption(value: str, now: float) -> Exemption | None:
+    """Return the namespace's exemption if it is in force at `now` (seconds since the epoch).
+
+    Only a namespace can be exempt without end, and until any day ahead.
+    """
     if value == "disabled":
-        return OptOut("")
-    day = _until(value)
-    return OptOut(day.isoformat()) if day is not None and day >= datetime.fromtimestamp(now, UTC).date() else None
+        return Exemption("")
+    day = _last_day(value)
+    return Exemption(day.isoformat()) if day is not None and day >= datetime.fromtimestamp(now, UTC).date() else None
 
 
 def threshold(value: str) -> float | None:
-    """`10pct` is 0.1; whole numbers from 1 to 100. Nought would be an exception without an end."""
+    """Parse a threshold: `10pct` is 0.1. None unless it is a whole percentage from 1 to 100.
+
+    0 is not allowed: it would be an exemption without end.
+    """
     found = _PERCENT.fullmatch(value) if value else None
     return int(found[1]) / 100 if found else None
 
 
-def pod_class(pod: Pod, namespace: Switches) -> str:
-    """What the pod says, else its namespace, else what its kind of owner is usually for."""
-    for value in (pod.switches.class_, namespace.class_):
+def workload_class(pod: Pod, namespace: Overrides) -> str:
+    """Return the class that the pod sets, else its namespace, else the usual one for its type of workload."""
+    for value in (pod.overrides.workload_class, namespace.workload_class):
         if value in _CLASSES:
             return value
     if pod.workload_type in _SERVING:
@@ -94,35 +107,38 @@ def pod_class(pod: Pod, namespace: Switches) -> str:
     return "interactive" if pod.workload_type == "notebook" else "training"
 
 
-def malformed(pods: Iterable[Pod], namespaces: Iterable[Namespace], now: float) -> list[Malformed]:
-    """Every value that is ignored because it cannot be understood or reaches too far; an expired one is neither."""
+def malformed(pods: Iterable[Pod], namespaces: Iterable[Namespace], now: float) -> list[MalformedOverride]:
+    """Find every value that is ignored because it is not valid or reaches too far ahead. An expired one is valid.
+
+    `now` is in seconds since the epoch.
+    """
     found = []
     for pod in pods:
-        for key, value in _bad(pod.switches, now, namespace=False):
-            found.append(Malformed(pod.namespace, pod.name, key, value))
-    for space in namespaces:
-        for key, value in _bad(space.switches, now, namespace=True):
-            found.append(Malformed(space.name, "", key, value))
+        for key, value in _malformed_values(pod.overrides, now, of_namespace=False):
+            found.append(MalformedOverride(pod.namespace, pod.name, key, value))
+    for namespace in namespaces:
+        for key, value in _malformed_values(namespace.overrides, now, of_namespace=True):
+            found.append(MalformedOverride(namespace.name, "", key, value))
     return found
 
 
-def _bad(switches: Switches, now: float, *, namespace: bool) -> Iterable[tuple[str, str]]:
-    if switches.class_ and switches.class_ not in _CLASSES:
-        yield CLASS, switches.class_
-    if switches.threshold and threshold(switches.threshold) is None:
-        yield THRESHOLD, switches.threshold
-    if switches.optout and not _optout_understood(switches.optout, now, namespace=namespace):
-        yield OPTOUT, switches.optout
+def _malformed_values(overrides: Overrides, now: float, *, of_namespace: bool) -> Iterable[tuple[str, str]]:
+    if overrides.workload_class and overrides.workload_class not in _CLASSES:
+        yield WORKLOAD_CLASS, overrides.workload_class
+    if overrides.threshold and threshold(overrides.threshold) is None:
+        yield THRESHOLD, overrides.threshold
+    if overrides.exemption and not _is_exemption(overrides.exemption, now, of_namespace=of_namespace):
+        yield EXEMPTION, overrides.exemption
 
 
-def _optout_understood(value: str, now: float, *, namespace: bool) -> bool:
-    if namespace and value == "disabled":
+def _is_exemption(value: str, now: float, *, of_namespace: bool) -> bool:
+    if of_namespace and value == "disabled":
         return True
-    day = _until(value)
-    return day is not None and (namespace or day <= datetime.fromtimestamp(now, UTC).date() + _AHEAD)
+    day = _last_day(value)
+    return day is not None and (of_namespace or day <= datetime.fromtimestamp(now, UTC).date() + _LONGEST_POD_EXEMPTION)
 
 
-def _until(value: str) -> date | None:
+def _last_day(value: str) -> date | None:
     found = _UNTIL.fullmatch(value) if value else None
     if found is None:
         return None

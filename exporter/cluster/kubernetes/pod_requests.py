@@ -1,50 +1,52 @@
-"""How many GPUs a pod asks for, by the rule that the scheduler uses."""
+"""How many GPUs a pod requests, by the rule that the scheduler uses."""
 
 from collections.abc import Iterable
 
 from exporter.cluster.kubernetes import quantity
 from exporter.cluster.kubernetes.records import Amounts
-from exporter.cluster.kubernetes.wire import Container
+from exporter.cluster.kubernetes.wire import WireContainer
 from exporter.gpu_names import GpuResources
 
-Counts = dict[str, int]
+DeviceCounts = dict[str, int]
+"""Devices by resource name."""
 
 
-def pod_requests(containers: Iterable[Container], init: Iterable[Container], gpus: GpuResources) -> Amounts:
-    """Devices by resource, the resources without any left out.
+def pod_requests(containers: Iterable[WireContainer], init: Iterable[WireContainer], gpus: GpuResources) -> Amounts:
+    """Return the devices by resource that a pod requests, without the resources of which it requests none.
 
-    Containers run together and add up. So do sidecars, the init containers that are always restarted. Any other
-    init container runs alone beside the sidecars started before it, so the pod needs the larger of the two.
-    Pod-level resources never speak of GPUs. Raises ValueError when a quantity cannot be read.
+    Containers run together, so their requests add up. So do those of sidecars: init containers with restartPolicy
+    Always. Every other init container runs alone beside the sidecars started before it, so the pod requests the larger
+    of the two sums. Pod-level resources are ignored: Kubernetes allows them for CPU, memory and hugepages only.
+    Raises ValueError when a quantity cannot be read.
     """
-    sidecars: Counts = {}
-    peak: Counts = {}
+    sidecars: DeviceCounts = {}
+    peak: DeviceCounts = {}
     for container in init:
-        own = _asked(container, gpus)
+        own = _container_requests(container, gpus)
         if container.restart_policy == "Always":
             sidecars = _sum(sidecars, own)
         else:
             peak = _larger(peak, _sum(sidecars, own))
     together = sidecars
     for container in containers:
-        together = _sum(together, _asked(container, gpus))
+        together = _sum(together, _container_requests(container, gpus))
     return tuple(sorted((name, count) for name, count in _larger(peak, together).items() if count))
 
 
-def _asked(container: Container, gpus: GpuResources) -> Counts:
-    """One container's GPUs; limits stand in for requests, which for GPUs are always equal."""
+def _container_requests(container: WireContainer, gpus: GpuResources) -> DeviceCounts:
+    """Return what one container requests. Without a request its limit counts: for GPUs both are always equal."""
     resources = container.resources
     if resources is None:
         return {}
-    asked = {**(resources.limits or {}), **(resources.requests or {})}
-    return {name: quantity.devices(value) for name, value in asked.items() if name in gpus}
+    amounts = {**(resources.limits or {}), **(resources.requests or {})}
+    return {name: quantity.devices(value) for name, value in amounts.items() if name in gpus}
 
 
-def _sum(one: Counts, other: Counts) -> Counts:
+def _sum(one: DeviceCounts, other: DeviceCounts) -> DeviceCounts:
     if not other:
         return one
     return {name: one.get(name, 0) + other.get(name, 0) for name in one.keys() | other.keys()}
 
 
-def _larger(one: Counts, other: Counts) -> Counts:
+def _larger(one: DeviceCounts, other: DeviceCounts) -> DeviceCounts:
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in one.keys() | other.keys()}

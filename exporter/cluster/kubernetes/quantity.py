@@ -1,4 +1,4 @@
-"""Kubernetes quantities: `8`, `"500m"`, `512Gi`, `1e3`."""
+"""Parsing of Kubernetes quantities: `8`, `"500m"`, `512Gi`, `1e3`."""
 
 import re
 from decimal import Decimal, InvalidOperation
@@ -6,19 +6,19 @@ from decimal import Decimal, InvalidOperation
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,3})|([KMGTPE]i)|([numkMGTPE]))?", re.ASCII)
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_LONGEST = 64
-_MOST_DEVICES = 1_000_000_000
+_MAX_LENGTH = 64
+_MAX_DEVICES = 1_000_000_000
 
 
 def amount(value: str | float) -> Decimal:
-    """The amount that a quantity says, in the resource's own unit (devices, cores, bytes).
+    """Parse a quantity; the result is in the resource's own unit (devices, cores, bytes).
 
-    Raises ValueError for anything that the API machinery would not accept as a quantity.
+    Raises ValueError for anything that the API server would not accept as a quantity.
     """
     text = str(value)
-    found = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+    found = _QUANTITY.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if found is None:
-        raise ValueError(f"{text[:_LONGEST]!r} is not a Kubernetes quantity")
+        raise ValueError(f"{text[:_MAX_LENGTH]!r} is not a Kubernetes quantity")
     digits, exponent, binary, decimal = found.groups()
     try:
         number = Decimal(digits + (exponent or ""))
@@ -28,8 +28,8 @@ def amount(value: str | float) -> Decimal:
 
 
 def devices(value: str | float) -> int:
-    """A number of devices. Raises ValueError unless it is a whole number from zero to a thousand million."""
+    """Parse a number of devices. Raises ValueError unless it is a whole number from 0 to a thousand million."""
     number = amount(value)
-    if not 0 <= number <= _MOST_DEVICES or number != number.to_integral_value():
+    if not 0 <= number <= _MAX_DEVICES or number != number.to_integral_value():
         raise ValueError(f"{value!r} is not a number of devices")
     return int(number)

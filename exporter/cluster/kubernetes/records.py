@@ -1,4 +1,4 @@
-"""What is kept of each object: small immutable records with shared strings.
+"""The records that are kept of Kubernetes objects: small, immutable, with shared strings.
 
 Only objects that have to do with GPUs become records; of 100,000 pods usually a few thousand.
 """
@@ -6,54 +6,59 @@ Only objects that have to do with GPUs become records; of 100,000 pods usually a
 import msgspec
 
 Pairs = tuple[tuple[str, str], ...]
+"""Keys and values."""
 Amounts = tuple[tuple[str, int], ...]
+"""Resource names and numbers of devices."""
 
 
-class Match(msgspec.Struct, frozen=True, gc=False):
-    """One requirement of a node selector term; `field` says that it is on the node's name, not on a label."""
+class SelectorRequirement(msgspec.Struct, frozen=True, gc=False):
+    """One requirement of a node selector term."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
     field: bool = False
+    """Whether it is a requirement on the node's name (`matchFields`) instead of a label."""
 
 
-class Tolerance(msgspec.Struct, frozen=True, gc=False):
+class Toleration(msgspec.Struct, frozen=True, gc=False):
+    """One toleration of a pod; an empty key or effect matches every key or effect."""
+
     key: str = ""
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
 
 
-class Needs(msgspec.Struct, frozen=True, gc=False):
-    """What a pod asks of a node besides resources; pods of one workload share it."""
+class SchedulingConstraints(msgspec.Struct, frozen=True, gc=False):
+    """What a pod requires of a node besides resources. Pods of one workload mostly have equal constraints."""
 
     selector: Pairs = ()
-    terms: tuple[tuple[Match, ...], ...] | None = None
+    terms: tuple[tuple[SelectorRequirement, ...], ...] | None = None
     """Alternatives, each a conjunction; None when the pod has no required node affinity."""
-    tolerations: tuple[Tolerance, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
 
 
-class Scheduled(msgspec.Struct, frozen=True, gc=False):
+class PodScheduledCondition(msgspec.Struct, frozen=True, gc=False):
     """The pod's PodScheduled condition."""
 
     status: str
     reason: str
     message: str
     since: float | None
-    """Seconds since the epoch of the last change of status; None where the API server gave none."""
+    """When the status last changed, in seconds since the epoch; None where the API server gave no time."""
 
 
-class Switches(msgspec.Struct, frozen=True, gc=False):
-    """What annotations and labels say, as written; empty where there is nothing."""
+class Overrides(msgspec.Struct, frozen=True, gc=False):
+    """The values of gpugauge's annotations and labels, as written; empty where there is none."""
 
-    class_: str = ""
-    optout: str = ""
+    workload_class: str = ""
+    exemption: str = ""
     threshold: str = ""
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
-    """A pod that asks for GPUs and is not finished."""
+    """A pod that requests GPUs and is not finished."""
 
     uid: str
     namespace: str
@@ -68,20 +73,21 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     node: str = ""
     deleting: bool = False
     gated: bool = False
+    """Whether the pod has a scheduling gate now."""
     once_gated: bool = False
-    """Something about the pod says that a gate held it before this watcher saw it without one."""
-    scheduled: Scheduled | None = None
+    """Whether the pod has no scheduling gate now and shows traces of an earlier one."""
+    scheduled: PodScheduledCondition | None = None
     started: float | None = None
-    """When the kubelet took it on, seconds since the epoch."""
+    """When the kubelet accepted the pod, in seconds since the epoch."""
     priority_class: str = ""
-    switches: Switches = Switches()
-    needs: Needs = Needs()
+    overrides: Overrides = Overrides()
+    constraints: SchedulingConstraints = SchedulingConstraints()
     schedulable_since: float | None = None
-    """Seconds since the epoch; None while gated. Filled in by the table, which sees gates go."""
+    """Seconds since the epoch; None while gated. Set by the store, which sees when gates are removed."""
 
 
-class Description(msgspec.Struct, frozen=True, gc=False):
-    """What a node's labels say of its GPUs, in the words of the page; nodes of one pool share it."""
+class NodeDescription(msgspec.Struct, frozen=True, gc=False):
+    """What a node's labels state about its GPUs, spelled as our label values are. Nodes of one pool have equal ones."""
 
     model: str = ""
     gpu_count: str = ""
@@ -91,23 +97,25 @@ class Description(msgspec.Struct, frozen=True, gc=False):
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """A node that has, or says by its labels that it should have, GPUs."""
+    """A node that has GPUs, or should have some according to its labels."""
 
     name: str
     labels: tuple[str, ...]
-    """Keys and values in turn: a tenth of a dictionary's size."""
+    """Keys and values in turn, which takes a tenth of a dictionary's memory."""
     taints: tuple[tuple[str, str, str], ...]
     """(key, value, effect)."""
     ready: bool
     cordoned: bool
     capacity: Amounts
     allocatable: Amounts
-    described: Description = Description()
+    description: NodeDescription = NodeDescription()
 
 
 class Namespace(msgspec.Struct, frozen=True, gc=False):
+    """A namespace and the overrides that its labels set."""
+
     name: str
-    switches: Switches = Switches()
+    overrides: Overrides = Overrides()
 
 
-Record = Pod | Node | Namespace
+ClusterObject = Pod | Node | Namespace

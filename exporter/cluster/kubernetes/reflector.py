@@ -1,164 +1,165 @@
-"""One thread that keeps one kind of object current: list once, then watch from there for ever."""
+"""A reflector: a thread that keeps the store of one kind of object current. It lists once, then watches from there."""
 
 import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from exporter.backoff import Backoff
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.api import Api, ApiError
-from exporter.cluster.kubernetes.decode import Change, ObjectKind
-from exporter.cluster.kubernetes.records import Record
-from exporter.cluster.kubernetes.store import Table
+from exporter.cluster.kubernetes.api import ApiError, KubernetesApi
+from exporter.cluster.kubernetes.decode import ObjectKind, WatchChange
+from exporter.cluster.kubernetes.reasons import WatchReason
+from exporter.cluster.kubernetes.records import ClusterObject
+from exporter.cluster.kubernetes.store import ObjectStore
+from exporter.log import OnceLog, StateLog
 
 _LOG = logging.getLogger(__name__)
-_FIRST_PAUSE = 0.5
-_LONGEST_PAUSE = 30.0
-_GRACE = 10.0
-"""Seconds beyond its end for which a watch may be silent before its connection counts as dead."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+"""Seconds between attempts after failures."""
+_PAUSE_AFTER_SHORT_WATCH = 0.5
 _SHORTEST_WATCH = 1.0
+"""Seconds that a watch must last to count as a confirmation, when it ends without an error."""
+_GRACE = 10.0
+"""Seconds beyond its requested end for which a watch may be silent before its connection counts as dead."""
 _STOP_SECONDS = 5.0
-_MOST_NAMED = 1000
 
 
-class KindWatch:
-    """Keeps a table current until stopped. The thread ends by itself only through a defect."""
+class Reflector:
+    """Keeps a store current until stopped. The thread ends by itself only because of a defect."""
 
     def __init__(
         self,
         kind: ObjectKind,
-        table: Table,
-        connect: Callable[[], Api],
+        store: ObjectStore,
+        connect: Callable[[], KubernetesApi],
         config: ClusterConfig,
         jitter: Callable[[], float],
     ) -> None:
-        self._kind, self._table, self._connect, self._config = kind, table, connect, config
+        """`connect` raises ApiError when no configuration is usable; `jitter` returns a random number from 0 to 1."""
+        self._kind, self._store, self._connect, self._config = kind, store, connect, config
         self._jitter = jitter
-        self._api: Api | None = None
-        self._position = ""
-        self._failures = 0
-        self._said = ""
-        self._named: set[str] = set()
-        self._ending = threading.Event()
+        self._api: KubernetesApi | None = None
+        self._resource_version = ""
+        """Where the next watch begins; empty when a list is due first."""
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+        self._states = StateLog(_LOG)
+        self._malformed_log = OnceLog(_LOG)
+        self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Starts the thread."""
-        self._position = ""
-        self._thread = threading.Thread(target=self._run, name=f"watch-{self._kind.name}", daemon=True)
+        """Start the thread."""
+        self._resource_version = ""
+        self._thread = threading.Thread(target=self._run, name=f"reflector-{self._kind.name}", daemon=True)
         self._thread.start()
 
-    def revive(self) -> None:
-        """Starts the thread again if it has died, which takes a defect."""
-        if self._thread is not None and not self._thread.is_alive() and not self._ending.is_set():
-            self._table.failed("crashed", f"the watch of {self._kind.name} died and was started again")
+    def restart_if_ended(self) -> None:
+        """Start the thread again if it has ended because of a defect."""
+        if self._thread is not None and not self._thread.is_alive() and not self._stopping.is_set():
+            message = f"the reflector of {self._kind.name} ended because of a defect and was restarted"
+            self._store.failed(WatchReason.CRASHED, message)
             self.start()
 
     def interrupt(self) -> None:
-        """Asks the thread to end."""
-        self._ending.set()
+        """Ask the thread to end; a watch in progress ends at once."""
+        self._stopping.set()
         api = self._api
         if api is not None:
             api.interrupt()
 
     def join(self) -> None:
-        """Waits for the end; a thread that sits in a connection attempt is left behind, as a daemon."""
+        """Wait a few seconds for the thread, a daemon, to end; a connection attempt may take longer."""
         if self._thread is not None:
             self._thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
-        while not self._ending.is_set():
+        while not self._stopping.is_set():
             try:
-                self._go_on()
+                self._list_and_watch()
             except ApiError as error:
-                if not self._ending.is_set():
+                if not self._stopping.is_set():
                     self._failed(error)
         self._disconnect()
 
-    def _go_on(self) -> None:
+    def _list_and_watch(self) -> None:
+        """List if that is due, then watch once."""
         api = self._api = self._api or self._connect()
-        if not self._position:
+        if not self._resource_version:
             self._list(api)
-        began = self._table.clock()
+        began = self._store.clock()
         self._watch(api)
-        if self._table.clock() - began >= _SHORTEST_WATCH:
-            self._table.contact()
-        else:  # nothing was learnt, and a server that ends every watch at once is not asked in a tight loop
-            self._ending.wait(_FIRST_PAUSE + self._jitter())
+        if self._store.clock() - began >= _SHORTEST_WATCH:
+            self._store.confirm()
+        else:  # it confirmed nothing, and a server that ends every watch at once must not be asked in a tight loop
+            self._stopping.wait(_PAUSE_AFTER_SHORT_WATCH + self._jitter())
 
-    def _list(self, api: Api) -> None:
-        """Everything there is, page by page, all of one moment."""
-        began = self._table.clock()
-        records: dict[str, Record] = {}
-        query = {**self._kind.query, "limit": str(self._config.page)}
-        while not self._ending.is_set():
+    def _list(self, api: KubernetesApi) -> None:
+        """Request all objects, page by page; the API server takes all pages of a list from one resource version."""
+        began = self._store.clock()
+        records: dict[str, ClusterObject] = {}
+        query = {**self._kind.query, "limit": str(self._config.page_size)}
+        while not self._stopping.is_set():
             page = self._kind.codec.page(api.page(self._kind.path, query))
             records.update(page.records)
-            self._malformed(page.bad)
-            if not page.token:
+            self._count_malformed(page.malformed)
+            if not page.continue_token:
                 if not page.resource_version:
-                    raise ApiError("bad_response", f"a list of {self._kind.name} has no resourceVersion")
-                self._table.replace(records, self._table.clock() - began)
-                self._position = page.resource_version
+                    raise ApiError(WatchReason.BAD_RESPONSE, f"a list of {self._kind.name} has no resourceVersion")
+                self._store.replace(records, self._store.clock() - began)
+                self._resource_version = page.resource_version
                 return
-            query["continue"] = page.token
+            query["continue"] = page.continue_token
 
-    def _watch(self, api: Api) -> None:
-        """What changes, until the server ends the watch, as it was asked to."""
+    def _watch(self, api: KubernetesApi) -> None:
+        """Apply changes until the API server ends the watch after the time it was asked for."""
         seconds = self._config.watch_seconds * (2 + self._jitter()) / 3
         query = {
             **self._kind.query,
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "resourceVersion": self._position,
+            "resourceVersion": self._resource_version,
             "timeoutSeconds": str(max(1, int(seconds))),
         }
         with api.lines(self._kind.path, query, seconds + _GRACE) as lines:
-            if self._ending.is_set():
+            if self._stopping.is_set():
                 return
             self._recovered()
             for line in lines:
                 self._apply(self._kind.codec.change(line))
-                self._failures = 0
-        self._failures = 0
+                self._backoff.reset()
+        self._backoff.reset()
 
-    def _apply(self, change: Change) -> None:
-        if change.what == "bookmark":
-            self._table.contact()
+    def _apply(self, change: WatchChange) -> None:
+        if change.type == "bookmark":
+            self._store.confirm()
         else:
-            # An object that cannot be read any more is not shown as it was before.
-            self._table.put(change.key, change.record)
+            # An object that cannot be read any more has no record: its last one is dropped too.
+            self._store.put(change.key, change.record)
         if change.problem:
-            self._malformed([change.problem])
-        self._position = change.resource_version or self._position
+            self._count_malformed([change.problem])
+        self._resource_version = change.resource_version or self._resource_version
 
-    def _malformed(self, problems: list[str]) -> None:
-        """Counts each time; names each object once, and at most so many."""
-        self._table.count_malformed(len(problems))
+    def _count_malformed(self, problems: list[str]) -> None:
+        """Count every problem and log each distinct one once."""
+        self._store.count_malformed(len(problems))
         for problem in problems:
-            if problem not in self._named and len(self._named) < _MOST_NAMED:
-                self._named.add(problem)
-                _LOG.warning("one of the %s cannot be read and is left out: %s", self._kind.name, problem)
+            self._malformed_log.warning(f"one of the {self._kind.name} cannot be read and is left out: {problem}")
 
     def _recovered(self) -> None:
-        self._table.answered()
-        if self._said:
-            _LOG.info("%s are watched again", self._kind.name)
-        self._said = ""
+        self._store.clear_problem()
+        self._states.clear(self._kind.name, f"{self._kind.name} are watched again")
 
     def _failed(self, error: ApiError) -> None:
-        """Remembers what happened, says so when it is new, and waits before the next attempt."""
-        self._table.failed(error.reason, str(error))
-        if error.reason == "expired" or self._table.view(self._config.stale_after).records is None:
-            self._position = ""  # what is known can no longer be brought up to date
-        if error.reason == "unauthorized":
-            self._disconnect()  # the next attempt reads the credentials afresh
-        if error.reason != self._said:
-            _LOG.warning("%s cannot be watched: %s", self._kind.name, error)
-        self._said = error.reason
-        self._failures += 1
-        longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures, 10))
-        self._ending.wait((error.retry_after or 0.0) + longest * (0.5 + self._jitter() / 2))
+        """Record and log the failure, decide how to continue, and wait before the next attempt."""
+        self._store.failed(error.reason, str(error))
+        if error.reason == WatchReason.EXPIRED or self._store.view(self._config.stale_after).records is None:
+            self._resource_version = ""  # the records cannot be brought up to date by a watch any more
+        if error.reason == WatchReason.UNAUTHORIZED:
+            self._disconnect()  # the next attempt reads the credentials again
+        message = f"{self._kind.name} cannot be watched: {error}"
+        self._states.report(self._kind.name, message, state=error.reason)
+        self._stopping.wait((error.retry_after or 0.0) + self._backoff.failed() * (0.5 + self._jitter() / 2))
 
     def _disconnect(self) -> None:
         api, self._api = self._api, None

@@ -1,34 +1,37 @@
-"""Since when a pod could be scheduled, as far as this watcher can know.
+"""Since when a pod could be scheduled, as far as this watcher can find out.
 
-That is when it was created, or when its last scheduling gate was seen to go. A pod that is first met without gates
-but was once gated has waited since first sight: when its gate went was not seen, and its creation may lie hours
-before. What tells that it was gated: Kueue marks its pods, and older API servers write a gated pod's PodScheduled
-condition without a transition time, which the scheduler keeps as long as the status stays False. An API server of
-1.36 writes the time of creation (seen on a real one): a pod that was gated by something else than Kueue then counts
-from its creation after a restart of the watcher.
+A pod could be scheduled since its creation, or since its last scheduling gate was removed. When this watcher first
+sees a pod after that removal, the time of the removal is unknown and the creation may lie hours before it; such a pod
+counts from the moment when it is first seen. Two traces show that a pod was gated: Kueue's labels and annotations, and
+a PodScheduled condition without a transition time, which older API servers write on a gated pod and the scheduler
+keeps as long as the status stays False. An API server of 1.36 writes the time of creation there (seen on a real one),
+so after a restart of the watcher a pod that was gated by something else than Kueue counts from its creation.
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
-from exporter.cluster.kubernetes.records import Pod, Scheduled
+from exporter.cluster.kubernetes.records import Pod, PodScheduledCondition
 
 _KUEUE_LABELS = ("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset", "kueue.x-k8s.io/pod-group-name")
 _KUEUE_ANNOTATIONS = ("kueue.x-k8s.io/workload",)
 
 
 def once_gated(
-    labels: Mapping[str, str | None], annotations: Mapping[str, str | None], scheduled: Scheduled | None
+    labels: Mapping[str, str | None], annotations: Mapping[str, str | None], scheduled: PodScheduledCondition | None
 ) -> bool:
-    """Whether a pod without gates shows traces of an earlier one."""
+    """Whether a pod without scheduling gates shows traces of an earlier one."""
     if any(key in labels for key in _KUEUE_LABELS) or any(key in annotations for key in _KUEUE_ANNOTATIONS):
         return True
     return scheduled is not None and scheduled.status == "False" and scheduled.since is None
 
 
 def with_since(pod: Pod, before: Pod | None, now: float) -> Pod:
-    """The pod with `schedulable_since`; `before` is what was known of the same name, maybe another pod."""
+    """Return the pod with `schedulable_since` set.
+
+    `before` is the record stored under the same name, possibly of another pod. `now` is in seconds since the epoch.
+    """
     return msgspec.structs.replace(pod, schedulable_since=_since(pod, before, now))
 
 

@@ -1,93 +1,104 @@
-"""What is known of one kind of object, written by its watch and read by passes."""
+"""The store of one kind of object: written by its reflector, read by collections."""
 
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from exporter.cluster.kubernetes.records import Pod, Record
+from exporter.cluster.kubernetes.records import ClusterObject, Pod
 from exporter.cluster.kubernetes.schedulable_since import with_since
 
 
 @dataclass(frozen=True, slots=True)
-class TableView:
-    """A table as of one moment. `records` is None while nothing current is known."""
+class StoreView:
+    """A store at one moment."""
 
     object: str
-    records: tuple[Record, ...] | None
+    """`pods`, `nodes` or `namespaces`."""
+    records: tuple[ClusterObject, ...] | None
+    """None before the first list, and while the API server has not confirmed the records for too long."""
     synced_at: float | None
-    """When the API server last confirmed that this is the truth, seconds since the epoch."""
+    """When the API server last confirmed the records, in seconds since the epoch; None before the first list."""
     restarts: Mapping[str, int]
+    """How often a list or a watch failed, by reason."""
     malformed: int
+    """Objects that could not be read."""
     list_seconds: float
+    """How long the last complete list took."""
     problem: tuple[str, str] | None
-    """(reason, sentence) of the last attempt, if it failed."""
+    """(reason, message) of the last attempt, if it failed."""
 
 
 @dataclass(slots=True)
-class Table:
-    """The records of one kind. Every method may be called from any thread."""
+class ObjectStore:
+    """The records of one kind of object. Every method may be called from any thread."""
 
     object: str
+    """`pods`, `nodes` or `namespaces`."""
     wall: Callable[[], float]
+    """Seconds since the epoch."""
     clock: Callable[[], float]
+    """Seconds from an arbitrary start; must never jump."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _records: dict[str, Record] = field(default_factory=dict)
-    _taken: tuple[Record, ...] | None = None
-    _contact: float | None = None
+    _records: dict[str, ClusterObject] = field(default_factory=dict)
+    _viewed: tuple[ClusterObject, ...] | None = None
+    """What the last view was made of, shared by all views until a record changes."""
+    _confirmed_at: float | None = None
     _synced_at: float | None = None
     _restarts: Counter[str] = field(default_factory=Counter)
     _malformed: int = 0
     _list_seconds: float = 0.0
     _problem: tuple[str, str] | None = None
 
-    def replace(self, records: Mapping[str, Record], seconds: float) -> None:
-        """A complete list, which took so many seconds, takes the place of everything known."""
+    def replace(self, records: Mapping[str, ClusterObject], seconds: float) -> None:
+        """Replace all records by those of a complete list, which took `seconds`."""
         with self._lock:
             now = self.wall()
-            self._records = {key: self._merged(key, record, now) for key, record in records.items()}
-            self._taken = None
+            self._records = {key: self._with_since(key, record, now) for key, record in records.items()}
+            self._viewed = None
             self._list_seconds = seconds
-            self._touch()
+            self._confirm()
 
-    def put(self, key: str, record: Record | None) -> None:
-        """One object as it is now; None when it is gone or no longer of interest."""
+    def put(self, key: str, record: ClusterObject | None) -> None:
+        """Store the current record of one object, or drop it when `record` is None."""
         with self._lock:
             if record is not None:
-                record = self._merged(key, record, self.wall())
+                record = self._with_since(key, record, self.wall())
             if self._records.get(key) != record:
-                self._taken = None
-                self._store(key, record)
-            self._touch()
+                self._viewed = None
+                self._set(key, record)
+            self._confirm()
 
-    def contact(self) -> None:
-        """The API server answered and what is known is still the truth."""
+    def confirm(self) -> None:
+        """Record that the API server answered and that the records are still current."""
         with self._lock:
-            self._touch()
+            self._confirm()
 
-    def answered(self) -> None:
-        """The API server took a request; what is known may still lag behind."""
+    def clear_problem(self) -> None:
+        """Record that the API server accepted a request. The records may still be out of date."""
         with self._lock:
             self._problem = None
 
     def failed(self, reason: str, message: str) -> None:
+        """Count a failed list or watch; the views show it as their problem until the next success."""
         with self._lock:
             self._restarts[reason] += 1
             self._problem = (reason, message)
 
     def count_malformed(self, count: int) -> None:
+        """Count objects that could not be read."""
         with self._lock:
             self._malformed += count
 
-    def view(self, stale_after: float) -> TableView:
-        """What may be shown; records only when the last contact was at most `stale_after` seconds ago."""
+    def view(self, stale_after: float) -> StoreView:
+        """Return the store as it is now, with records only if they were confirmed in the last `stale_after` seconds."""
         with self._lock:
-            fresh = self._contact is not None and self.clock() - self._contact <= stale_after
-            if fresh and self._taken is None:
-                self._taken = tuple(self._records.values())
-            return TableView(
+            fresh = self._confirmed_at is not None and self.clock() - self._confirmed_at <= stale_after
+            if fresh and self._viewed is None:
+                self._viewed = tuple(self._records.values())
+            return StoreView(
                 self.object,
-                self._taken if fresh else None,
+                self._viewed if fresh else None,
                 self._synced_at,
                 dict(self._restarts),
                 self._malformed,
@@ -95,17 +106,17 @@ class Table:
                 self._problem,
             )
 
-    def _merged(self, key: str, record: Record, now: float) -> Record:
+    def _with_since(self, key: str, record: ClusterObject, now: float) -> ClusterObject:
         if not isinstance(record, Pod):
             return record
         before = self._records.get(key)
         return with_since(record, before if isinstance(before, Pod) else None, now)
 
-    def _store(self, key: str, record: Record | None) -> None:
+    def _set(self, key: str, record: ClusterObject | None) -> None:
         if record is None:
             self._records.pop(key, None)
         else:
             self._records[key] = record
 
-    def _touch(self) -> None:
-        self._contact, self._synced_at, self._problem = self.clock(), self.wall(), None
+    def _confirm(self) -> None:
+        self._confirmed_at, self._synced_at, self._problem = self.clock(), self.wall(), None

@@ -1,89 +1,91 @@
 """The few fields of pods, nodes and namespaces that are decoded from the API server's JSON.
 
-Nothing here is kept: an object is turned into a record at once. Fields are as lax as they can be, since an
-unexpected null or number must not cost the object.
+These objects are not kept: each is converted to a record at once. Types are as lax as possible, because an unexpected
+null or number must not cost the whole object.
 """
 
 import msgspec
 
-Pairs = dict[str, str | None] | None
+StringMap = dict[str, str | None] | None
 Quantities = dict[str, str | int | float] | None
 
 
-class Owner(msgspec.Struct, gc=False):
+class OwnerReference(msgspec.Struct, gc=False):
     kind: str = ""
     name: str = ""
     controller: bool | None = None
 
 
-class Meta(msgspec.Struct, gc=False, rename="camel"):
+class ObjectMeta(msgspec.Struct, gc=False, rename="camel"):
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    labels: Pairs = None
-    annotations: Pairs = None
-    owner_references: list[Owner] | None = None
+    labels: StringMap = None
+    annotations: StringMap = None
+    owner_references: list[OwnerReference] | None = None
 
 
-class Requests(msgspec.Struct, gc=False):
+class ResourceRequirements(msgspec.Struct, gc=False):
     requests: Quantities = None
     limits: Quantities = None
 
 
-class Container(msgspec.Struct, gc=False, rename="camel"):
-    resources: Requests | None = None
+class WireContainer(msgspec.Struct, gc=False, rename="camel"):
+    resources: ResourceRequirements | None = None
     restart_policy: str | None = None
 
 
-class Gate(msgspec.Struct, gc=False):
+class SchedulingGate(msgspec.Struct, gc=False):
     name: str = ""
 
 
-class Toleration(msgspec.Struct, gc=False):
+class WireToleration(msgspec.Struct, gc=False):
     key: str | None = None
     operator: str | None = None
     value: str | None = None
     effect: str | None = None
 
 
-class Requirement(msgspec.Struct, gc=False):
+class WireRequirement(msgspec.Struct, gc=False):
     key: str
     operator: str
     values: list[str] | None = None
 
 
-class Term(msgspec.Struct, gc=False, rename="camel"):
-    match_expressions: list[Requirement] | None = None
-    match_fields: list[Requirement] | None = None
+class NodeSelectorTerm(msgspec.Struct, gc=False, rename="camel"):
+    match_expressions: list[WireRequirement] | None = None
+    match_fields: list[WireRequirement] | None = None
 
 
 class NodeSelector(msgspec.Struct, gc=False, rename="camel"):
-    node_selector_terms: list[Term] | None = None
+    node_selector_terms: list[NodeSelectorTerm] | None = None
 
 
-class NodeAffinity(msgspec.Struct, gc=False):
+class WireNodeAffinity(msgspec.Struct, gc=False):
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
 
 
-class Affinity(msgspec.Struct, gc=False, rename="camel"):
-    node_affinity: NodeAffinity | None = None
+class WireAffinity(msgspec.Struct, gc=False, rename="camel"):
+    node_affinity: WireNodeAffinity | None = None
 
 
 class PodSpec(msgspec.Struct, gc=False, rename="camel"):
     node_name: str | None = None
-    containers: list[Container] | None = None
-    init_containers: list[Container] | None = None
-    scheduling_gates: list[Gate] | None = None
+    containers: list[WireContainer] | None = None
+    init_containers: list[WireContainer] | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
     priority_class_name: str | None = None
-    node_selector: Pairs = None
-    affinity: Affinity | None = None
-    tolerations: list[Toleration] | None = None
+    node_selector: StringMap = None
+    affinity: WireAffinity | None = None
+    tolerations: list[WireToleration] | None = None
 
 
-class Condition(msgspec.Struct, gc=False, rename="camel"):
+class PodCondition(msgspec.Struct, gc=False, rename="camel"):
+    """A condition of a pod or a node."""
+
     type: str = ""
     status: str = ""
     reason: str | None = None
@@ -93,17 +95,17 @@ class Condition(msgspec.Struct, gc=False, rename="camel"):
 
 class PodStatus(msgspec.Struct, gc=False, rename="camel"):
     phase: str | None = None
-    conditions: list[Condition] | None = None
+    conditions: list[PodCondition] | None = None
     start_time: str | None = None
 
 
-class Pod(msgspec.Struct, gc=False):
-    metadata: Meta
+class WirePod(msgspec.Struct, gc=False):
+    metadata: ObjectMeta
     spec: PodSpec
     status: PodStatus | None = None
 
 
-class Taint(msgspec.Struct, gc=False):
+class WireTaint(msgspec.Struct, gc=False):
     key: str = ""
     value: str | None = None
     effect: str = ""
@@ -111,23 +113,23 @@ class Taint(msgspec.Struct, gc=False):
 
 class NodeSpec(msgspec.Struct, gc=False):
     unschedulable: bool | None = None
-    taints: list[Taint] | None = None
+    taints: list[WireTaint] | None = None
 
 
 class NodeStatus(msgspec.Struct, gc=False):
     capacity: Quantities = None
     allocatable: Quantities = None
-    conditions: list[Condition] | None = None
+    conditions: list[PodCondition] | None = None
 
 
-class Node(msgspec.Struct, gc=False):
-    metadata: Meta
+class WireNode(msgspec.Struct, gc=False):
+    metadata: ObjectMeta
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
 
-class Namespace(msgspec.Struct, gc=False):
-    metadata: Meta
+class WireNamespace(msgspec.Struct, gc=False):
+    metadata: ObjectMeta
 
 
 class ListMeta(msgspec.Struct, gc=False, rename="camel"):
@@ -135,29 +137,29 @@ class ListMeta(msgspec.Struct, gc=False, rename="camel"):
     continue_: str | None = msgspec.field(default=None, name="continue")
 
 
-class RawPage(msgspec.Struct, gc=False):
-    """One page of a list whose items are still text."""
+class RawList(msgspec.Struct, gc=False):
+    """One page of a list whose items are not decoded yet."""
 
     metadata: ListMeta
     items: list[msgspec.Raw] | None = None
 
 
-class Event(msgspec.Struct, gc=False):
-    """One line of a watch."""
+class WatchEvent(msgspec.Struct, gc=False):
+    """One event of a watch; the API server writes one per line."""
 
     type: str
     object: msgspec.Raw
 
 
-class Status(msgspec.Struct, gc=False):
-    """What the API server says when it refuses."""
+class ApiStatus(msgspec.Struct, gc=False):
+    """The body of an API server's error, and the object of an ERROR event."""
 
     code: int = 0
     reason: str = ""
     message: str = ""
 
 
-class JustMeta(msgspec.Struct, gc=False):
-    """Who an object is, when the rest of it cannot be read."""
+class MetadataOnly(msgspec.Struct, gc=False):
+    """The metadata of an object whose other fields cannot be decoded or are not needed."""
 
-    metadata: Meta
+    metadata: ObjectMeta

@@ -1,14 +1,14 @@
-"""Which workload a pod belongs to, told from the pod alone.
+"""Which workload a pod belongs to, found from the pod alone.
 
-The owners themselves are never read: that would mean watching ReplicaSets and Jobs, which outnumber pods in some
-clusters. The controllers leave enough in owner references, names and labels. What is lost is a Job's own owner
-where it left no label.
+The owners themselves are not read: that would mean watching ReplicaSets and Jobs, which outnumber pods in some
+clusters. Owner references, names and labels that controllers set on the pod are enough, with one exception: a Job's
+own owner stays unknown where it left no label on the pod.
 """
 
 import re
 from collections.abc import Mapping
 
-from exporter.cluster.kubernetes.wire import Owner
+from exporter.cluster.kubernetes.wire import OwnerReference
 
 _BY_LABEL = (
     ("serving.kserve.io/inferenceservice", "inferenceservice"),
@@ -23,15 +23,19 @@ _WEEK = 7 * 24 * 3600
 
 
 def workload_of(
-    name: str, labels: Mapping[str, str | None], owners: list[Owner] | None, created: float
+    name: str, labels: Mapping[str, str | None], owners: list[OwnerReference] | None, created: float
 ) -> tuple[str, str]:
-    """(workload, type) of a pod, the type in lower case; a pod without a controller is its own, type `pod`."""
+    """Return (workload, workload type), the type in lower case.
+
+    A pod without a controller, or whose controller is its node, is its own workload, of type `pod`. `created` is the
+    pod's creation in seconds since the epoch.
+    """
     owner = next((each for each in owners or () if each.controller), None)
     if owner is None or owner.kind in ("", "Node") or not owner.name:
         return name, "pod"
-    for label, kind in _BY_LABEL:
+    for label, workload_type in _BY_LABEL:
         if value := labels.get(label):
-            return value, kind
+            return value, workload_type
     if owner.kind == "ReplicaSet":
         return _of_replicaset(owner.name, labels.get("pod-template-hash"))
     if owner.kind == "Job":

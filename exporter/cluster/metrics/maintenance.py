@@ -1,21 +1,23 @@
-"""Nodes that somebody or something is working on: what is expected there is no alarm."""
+"""Metrics of nodes under maintenance: alerts do not fire for what is expected there."""
 
 from collections.abc import Iterator, Mapping
 
 from exporter.cluster.kubernetes.records import Node
-from exporter.cluster.view import View
-from exporter.metric import Family, Kind, Metric
+from exporter.cluster.view import ClusterView
+from exporter.metric import Family, Kind, metric
+from exporter.reason import Reason
 
-MAINTENANCE = Metric(
+MAINTENANCE = metric(
     "gpugauge_node_maintenance",
     Kind.GAUGE,
     "Nodes that are cordoned, upgraded, repartitioned or about to be removed.",
-    ("node", "reason"),
+    "node",
+    "reason",
 )
 METRICS = (MAINTENANCE,)
 
 UPGRADE_STATE = "nvidia.com/gpu-driver-upgrade-state"
-"""Written by the GPU Operator. A failed upgrade is no maintenance: somebody must look."""
+"""A label that the GPU Operator writes. A failed upgrade is not maintenance: somebody must look at it."""
 UPGRADING = frozenset(
     {
         "cordon-required",
@@ -30,28 +32,45 @@ UPGRADING = frozenset(
     }
 )
 MIG_STATE = "nvidia.com/mig.config.state"
-"""Written by the MIG manager."""
+"""A label that the MIG manager writes."""
 REPARTITIONING = frozenset({"pending", "rebooting"})
 REMOVAL_TAINTS = frozenset({"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"})
 
 
-def maintenance_families(view: View) -> list[Family]:
-    """Nothing while the nodes are not known."""
+class MaintenanceReason(Reason):
+    """Why a node is under maintenance: label `reason` of `gpugauge_node_maintenance`."""
+
+    CORDON = ("cordon", "The node is cordoned.", "None if planned; uncordon it with kubectl uncordon.")
+    DRIVER_UPGRADE = (
+        "driver_upgrade",
+        "The GPU Operator is upgrading the driver of the node.",
+        "None; look at the label nvidia.com/gpu-driver-upgrade-state if it takes long.",
+    )
+    MIG_RECONFIG = (
+        "mig_reconfig",
+        "The MIG manager is changing the MIG layout of the node.",
+        "None; look at the label nvidia.com/mig.config.state if it takes long.",
+    )
+    SCALE_DOWN = ("scale_down", "An autoscaler is about to remove the node.", "None.")
+
+
+def maintenance_families(view: ClusterView) -> list[Family]:
+    """The families; none while the nodes are not known."""
     if view.nodes is None:
         return []
     nodes = sorted(view.nodes, key=lambda node: node.name)
-    pairs = ((("node", node.name), ("reason", reason)) for node in nodes for reason in reasons(node))
-    return [Family(MAINTENANCE, [(view.label(pair), 1) for pair in pairs])]
+    found = [(node.name, reason) for node in nodes for reason in reasons(node)]
+    return [Family(MAINTENANCE, [view.labels.sample(MAINTENANCE, 1, node=n, reason=reason) for n, reason in found])]
 
 
-def reasons(node: Node) -> Iterator[str]:
-    """Every reason that holds now: `cordon`, `driver_upgrade`, `mig_reconfig`, `scale_down`."""
+def reasons(node: Node) -> Iterator[MaintenanceReason]:
+    """Every reason that holds now."""
     labels: Mapping[str, str] = dict(zip(node.labels[::2], node.labels[1::2], strict=True))
     if node.cordoned:
-        yield "cordon"
+        yield MaintenanceReason.CORDON
     if labels.get(UPGRADE_STATE) in UPGRADING:
-        yield "driver_upgrade"
+        yield MaintenanceReason.DRIVER_UPGRADE
     if labels.get(MIG_STATE) in REPARTITIONING:
-        yield "mig_reconfig"
+        yield MaintenanceReason.MIG_RECONFIG
     if any(key in REMOVAL_TAINTS for key, _, _ in node.taints):
-        yield "scale_down"
+        yield MaintenanceReason.SCALE_DOWN

@@ -1,165 +1,189 @@
-"""Families about GPU pods that are not running yet: how many, since when, and why."""
+"""Metrics of pending GPU pods: how many there are, since when, and for which reason."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from exporter.cluster.kubernetes.records import Pod
+from exporter.cluster.metrics.pods import labels_of
 from exporter.cluster.scheduling.free_capacity import node_groups, requested
 from exporter.cluster.scheduling.node_selection import by_name
-from exporter.cluster.scheduling.pending_reason import Cluster, reason
-from exporter.cluster.view import View
-from exporter.gpu_names import spelled
-from exporter.identity_labels import NAMESPACE, POD, of_namespace, of_pod, of_workload
-from exporter.metric import Family, Kind, Labels, Metric
+from exporter.cluster.scheduling.pending_reason import ClusterState, PendingReason, pending_reason
+from exporter.cluster.view import ClusterView
+from exporter.gpu_names import resource_label
+from exporter.identity_labels import NAMESPACE, POD, WORKLOAD, namespace_labels, workload_labels
+from exporter.metric import Family, Kind, Metric, Sample, metric
 
-PODS = Metric(
+PODS = metric(
     "gpugauge_pending_pods",
     Kind.GAUGE,
     "GPU pods that are not running yet.",
-    (*NAMESPACE, "resource", "reason"),
+    *NAMESPACE,
+    "resource",
+    "reason",
 )
-DEVICES = Metric(
+DEVICES = metric(
     "gpugauge_pending_devices",
     Kind.GAUGE,
-    "GPUs that pods which are not running yet ask for.",
-    (*NAMESPACE, "resource", "reason"),
+    "Devices that GPU pods which are not running yet ask for.",
+    *NAMESPACE,
+    "resource",
+    "reason",
 )
-OLDEST = Metric(
+OLDEST = metric(
     "gpugauge_pending_oldest_timestamp_seconds",
     Kind.GAUGE,
-    "Since when the oldest GPU pod that is not running yet has been waiting.",
-    (*NAMESPACE, "reason"),
+    "Since when the oldest of these pods is pending.",
+    *NAMESPACE,
+    "reason",
 )
-SINCE = Metric(
+SINCE = metric(
     "gpugauge_pending_pod_since_timestamp_seconds",
     Kind.GAUGE,
     "Since when this GPU pod could have been scheduled, as seen by this watcher; the oldest pods only.",
-    (*POD, "resource", "workload", "workload_type"),
+    *POD,
+    "resource",
+    *WORKLOAD,
 )
-REASON = Metric(
+REASON = metric(
     "gpugauge_pending_pod_reason",
     Kind.GAUGE,
-    "Why this GPU pod is not running yet; the oldest pods only.",
-    (*POD, "workload", "workload_type", "reason"),
+    "Constant 1 with the current reason why this GPU pod is not running; the oldest pods only.",
+    *POD,
+    *WORKLOAD,
+    "reason",
 )
-UNTRACKED = Metric(
-    "gpugauge_pending_pods_untracked",
+UNTRACKED = metric(
+    "gpugauge_pending_workloads_untracked",
     Kind.GAUGE,
-    "GPU pods that wait long enough for series of their own but are too many.",
+    "Workloads with GPU pods that are pending long enough for series of their own and are left out: too many.",
 )
 METRICS = (PODS, DEVICES, OLDEST, SINCE, REASON, UNTRACKED)
 
-_MOST_JUDGEMENTS = 200_000
-"""Pods are judged against groups of nodes at most so often in a pass, which takes about a second; beyond it the
-scheduler's message alone decides."""
+_MAX_COMPARISONS = 200_000
+"""How many times a collection compares a pod with a group of nodes, at most; so many take about a second.
+
+Where more would be needed, the scheduler's message alone decides.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A pod that is not running yet, and why."""
+class PendingPod:
+    """A GPU pod that is not running yet, and why."""
 
     pod: Pod
-    reason: str
+    reason: PendingReason
 
     @property
     def since(self) -> float:
-        """When its wait began, seconds since the epoch; a gated pod has waited since it was created."""
+        """Since when it is pending, in seconds since the epoch; a gated pod counts from its creation."""
         return self.pod.created if self.pod.schedulable_since is None else self.pod.schedulable_since
 
 
-def pending_families(view: View, tracked: int, after: float) -> list[Family]:
-    """Nothing while the pods are not known; `tracked` and `after` bound the series of single pods."""
+def pending_families(view: ClusterView, tracked: int, after: float) -> list[Family]:
+    """The families; none while the pods are not known.
+
+    Only the `tracked` oldest pods that are pending for more than `after` seconds get series of their own.
+    """
     if view.pods is None:
         return []
-    waiting = waiting_pods(view)
-    own, untracked = _tracked(waiting, tracked, view.now - after)
+    pending = pending_pods(view)
+    own, untracked = _tracked(pending, tracked, view.now - after)
     return [
-        *_counts(waiting),
-        Family(OLDEST, _oldest(waiting)),
+        *_counts(pending),
+        Family(OLDEST, _oldest(pending)),
         Family(SINCE, [sample for each in own for sample in _since(each)]),
-        Family(REASON, [(_reason_labels(each), 1) for each in own]),
-        Family(UNTRACKED, [(Labels(()), untracked)]),
+        Family(REASON, [_reason(each) for each in own]),
+        Family(UNTRACKED, [UNTRACKED.sample(len({(e.pod.namespace, e.pod.workload) for e in untracked}))]),
     ]
 
 
-def waiting_pods(view: View) -> list[Waiting]:
-    """GPU pods that are to run and do not run yet. One that is being deleted waits for nothing."""
+def pending_pods(view: ClusterView) -> list[PendingPod]:
+    """The GPU pods that are to run and do not run yet. One that is being deleted is not pending."""
     pods = [pod for pod in view.pods or () if pod.phase == "Pending" and not pod.deleting]
-    cluster = _cluster(view, pods)
-    known: dict[object, str] = {}
+    cluster = _cluster_state(view, pods)
+    known: dict[object, PendingReason] = {}
     found = []
     for pod in pods:
-        # Pods of one workload mostly say the same: each different case is judged once.
-        case = (bool(pod.node), pod.gated, _said(pod), pod.needs, pod.requests)
+        # Pods of one workload mostly have the same message and constraints: each distinct case is decided once.
+        case = (bool(pod.node), pod.gated, _condition(pod), pod.constraints, pod.requests)
         if case not in known:
-            known[case] = reason(pod, cluster)
-        found.append(Waiting(pod, known[case]))
+            known[case] = pending_reason(pod, cluster)
+        found.append(PendingPod(pod, known[case]))
     return found
 
 
-def _said(pod: Pod) -> tuple[str, str, str] | None:
-    said = pod.scheduled
-    return None if said is None else (said.status, said.reason, said.message)
+def _condition(pod: Pod) -> tuple[str, str, str] | None:
+    condition = pod.scheduled
+    return None if condition is None else (condition.status, condition.reason, condition.message)
 
 
-def _cluster(view: View, waiting: list[Pod]) -> Cluster:
-    """The nodes to judge by, unless they are unknown or there are too many different cases."""
-    judged = [pod for pod in waiting if pod.scheduled and pod.scheduled.reason == "Unschedulable" and not pod.node]
-    if view.nodes is None or not judged:
-        return Cluster(view.gpus)
-    cases = len({(pod.needs, pod.requests, pod.scheduled and pod.scheduled.message) for pod in judged})
-    if any(by_name(pod.needs) for pod in judged) and cases * len(view.nodes) > _MOST_JUDGEMENTS:
-        return Cluster(view.gpus)
-    groups = node_groups(view.nodes, requested(view.pods or ()), judged)
-    return Cluster(view.gpus, groups if cases * len(groups) <= _MOST_JUDGEMENTS else None)
+def _cluster_state(view: ClusterView, pending: list[Pod]) -> ClusterState:
+    """The nodes to compare with, unless they are unknown or that would take too many comparisons."""
+    tried = [pod for pod in pending if pod.scheduled and pod.scheduled.reason == "Unschedulable" and not pod.node]
+    if view.nodes is None or not tried:
+        return ClusterState(view.gpus)
+    cases = len({(pod.constraints, pod.requests, pod.scheduled and pod.scheduled.message) for pod in tried})
+    if any(by_name(pod.constraints) for pod in tried) and cases * len(view.nodes) > _MAX_COMPARISONS:
+        return ClusterState(view.gpus)
+    groups = node_groups(view.nodes, requested(view.pods or ()), tried)
+    return ClusterState(view.gpus, groups if cases * len(groups) <= _MAX_COMPARISONS else None)
 
 
-def _tracked(waiting: Iterable[Waiting], most: int, before: float) -> tuple[list[Waiting], int]:
-    """The oldest schedulable pods that have waited long enough, and how many more there are."""
-    old = [each for each in waiting if each.pod.schedulable_since is not None and each.since < before]
+def _tracked(pending: Iterable[PendingPod], most: int, before: float) -> tuple[list[PendingPod], list[PendingPod]]:
+    """The oldest schedulable pods that are pending long enough, and those beyond `most`."""
+    old = [each for each in pending if each.pod.schedulable_since is not None and each.since < before]
     old.sort(key=lambda each: (each.since, each.pod.uid))
-    return old[:most], max(0, len(old) - most)
+    return old[:most], old[most:]
 
 
-def _counts(waiting: Iterable[Waiting]) -> tuple[Family, Family]:
+def _counts(pending: Iterable[PendingPod]) -> tuple[Family, Family]:
     pods: Counter[tuple[str, str, str]] = Counter()
     devices: Counter[tuple[str, str, str]] = Counter()
-    for each in waiting:
+    for each in pending:
         for resource, count in _by_label(each.pod):
             key = (each.pod.namespace, resource, each.reason)
             pods[key] += 1
             devices[key] += count
-    return (
-        Family(PODS, [(_count_labels(*key), count) for key, count in sorted(pods.items())]),
-        Family(DEVICES, [(_count_labels(*key), count) for key, count in sorted(devices.items())]),
+    return _counted(PODS, pods), _counted(DEVICES, devices)
+
+
+def _counted(metric: Metric, counts: Counter[tuple[str, str, str]]) -> Family:
+    return Family(
+        metric,
+        [
+            metric.sample(count, **namespace_labels(namespace), resource=resource, reason=reason)
+            for (namespace, resource, reason), count in sorted(counts.items())
+        ],
     )
 
 
 def _by_label(pod: Pod) -> list[tuple[str, int]]:
-    """Devices by resource as labels spell it; two names may be spelled alike."""
+    """Devices by resource as a label value; two resource names may have the same."""
     devices: Counter[str] = Counter()
     for name, count in pod.requests:
-        devices[spelled(name)] += count
+        devices[resource_label(name)] += count
     return sorted(devices.items())
 
 
-def _count_labels(namespace: str, resource: str, why: str) -> Labels:
-    return Labels((*of_namespace(namespace), ("resource", resource), ("reason", why)))
-
-
-def _oldest(waiting: Iterable[Waiting]) -> list[tuple[Labels, int | float]]:
+def _oldest(pending: Iterable[PendingPod]) -> list[Sample]:
     since: dict[tuple[str, str], float] = defaultdict(lambda: float("inf"))
-    for each in waiting:
+    for each in pending:
         key = (each.pod.namespace, each.reason)
         since[key] = min(since[key], each.since)
-    return [(Labels((*of_namespace(space), ("reason", why))), at) for (space, why), at in sorted(since.items())]
+    return [
+        OLDEST.sample(at, **namespace_labels(namespace), reason=reason)
+        for (namespace, reason), at in sorted(since.items())
+    ]
 
 
-def _since(each: Waiting) -> Iterable[tuple[Labels, int | float]]:
-    for resource, _ in _by_label(each.pod):
-        yield Labels((*of_pod(each.pod), ("resource", resource), *of_workload(each.pod))), each.since
+def _since(each: PendingPod) -> Iterable[Sample]:
+    pod = each.pod
+    for resource, _ in _by_label(pod):
+        workload = workload_labels(pod.workload, pod.workload_type)
+        yield SINCE.sample(each.since, **labels_of(pod), resource=resource, **workload)
 
 
-def _reason_labels(each: Waiting) -> Labels:
-    return Labels((*of_pod(each.pod), *of_workload(each.pod), ("reason", each.reason)))
+def _reason(each: PendingPod) -> Sample:
+    pod = each.pod
+    return REASON.sample(1, **labels_of(pod), **workload_labels(pod.workload, pod.workload_type), reason=each.reason)

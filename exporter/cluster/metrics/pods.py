@@ -1,126 +1,142 @@
-"""Families about GPU pods that are not finished: who they are, and what their owners say about alerts."""
+"""Metrics of GPU pods that are not finished: identity, start, phase, and the overrides that their owners set."""
 
 from exporter.cluster.kubernetes.overrides import (
     ALERT,
-    CLASS,
-    OPTOUT,
+    EXEMPTION,
     THRESHOLD,
-    Malformed,
-    namespace_optout,
-    pod_class,
-    pod_optout,
+    WORKLOAD_CLASS,
+    MalformedOverride,
+    namespace_exemption,
+    pod_exemption,
     threshold,
+    workload_class,
 )
-from exporter.cluster.kubernetes.records import Pod, Switches
-from exporter.cluster.view import View
-from exporter.identity_labels import NAMESPACE, POD, LabelPairs, of_namespace, of_pod, of_workload
-from exporter.metric import Family, Kind, Labels, Metric, Value
+from exporter.cluster.kubernetes.records import Overrides, Pod
+from exporter.cluster.view import ClusterView
+from exporter.identity_labels import NAMESPACE, POD, WORKLOAD, namespace_labels, pod_labels, workload_labels
+from exporter.metric import Family, Kind, Sample, metric
 
-INFO = Metric(
+INFO = metric(
     "gpugauge_gpu_pod_info",
     Kind.GAUGE,
-    "GPU pods that are not finished.",
-    (*POD, "node", "workload", "workload_type", "class", "priority_class"),
+    "Constant 1; one per GPU pod that is not finished.",
+    *POD,
+    "node",
+    *WORKLOAD,
+    "workload_class",
+    "priority_class",
 )
-START = Metric(
+START = metric(
     "gpugauge_gpu_pod_start_timestamp_seconds",
     Kind.GAUGE,
-    "When the kubelet took the pod on, before it pulled any image.",
-    POD,
+    "When the kubelet accepted the pod, before it pulled any image.",
+    *POD,
 )
-PHASE = Metric("gpugauge_gpu_pod_phase", Kind.GAUGE, "The pod's current phase.", (*POD, "phase"))
-LOW = Metric(
+PHASE = metric("gpugauge_gpu_pod_phase", Kind.GAUGE, "The pod's current phase.", *POD, "phase")
+LOW_UTILIZATION_THRESHOLD = metric(
     "gpugauge_pod_low_utilization_threshold_ratio",
     Kind.GAUGE,
-    "Utilization below which this pod counts as under-used, where its owners have said so.",
-    POD,
+    "Utilization below which this pod counts as low, where its owners have set an override.",
+    *POD,
 )
-POD_OPTOUT = Metric(
-    "gpugauge_pod_alert_optout",
+POD_EXEMPTION = metric(
+    "gpugauge_pod_alert_exemption",
     Kind.GAUGE,
-    "The pod is excepted from this alert, through the day `until` (UTC).",
-    (*POD, "alert", "until"),
+    "The pod is exempt from this alert, through the day `until` (UTC).",
+    *POD,
+    "alert",
+    "until",
 )
-NAMESPACE_OPTOUT = Metric(
-    "gpugauge_namespace_alert_optout",
+NAMESPACE_EXEMPTION = metric(
+    "gpugauge_namespace_alert_exemption",
     Kind.GAUGE,
-    "The namespace is excepted from this alert, through the day `until` (UTC) or for good where that is empty.",
-    (*NAMESPACE, "alert", "until"),
+    "The namespace is exempt from this alert, through the day `until` (UTC), or without end where that is empty.",
+    *NAMESPACE,
+    "alert",
+    "until",
 )
-MALFORMED = Metric(
-    "gpugauge_switches_malformed",
+MALFORMED = metric(
+    "gpugauge_overrides_malformed",
     Kind.GAUGE,
-    "Annotations and labels of ours that are ignored because their values cannot be understood.",
-    ("key",),
+    "Annotations and labels of gpugauge that are ignored because their values cannot be understood.",
+    "key",
 )
-METRICS = (INFO, START, PHASE, LOW, POD_OPTOUT, NAMESPACE_OPTOUT, MALFORMED)
-
-Samples = list[tuple[Labels, Value]]
+METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, NAMESPACE_EXEMPTION, MALFORMED)
 
 
-def pod_families(view: View) -> list[Family]:
-    """What is said of single pods; nothing while the pods are not known."""
+def pod_families(view: ClusterView) -> list[Family]:
+    """The families of single pods; none while the pods are not known."""
     if view.pods is None:
         return []
-    pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))
-    named = [(pod, of_pod(pod)) for pod in pods]
+    make = view.labels.sample
+    pods = [(pod, labels_of(pod)) for pod in sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))]
     return [
-        Family(INFO, [(view.label((*own, *_info(pod, view))), 1) for pod, own in named]),
-        Family(START, [(view.label(own), pod.started) for pod, own in named if pod.started is not None]),
-        Family(PHASE, [(view.label((*own, ("phase", pod.phase))), 1) for pod, own in named if pod.phase]),
-        Family(LOW, _thresholds(pods, view)),
-        Family(POD_OPTOUT, _optouts(pods, view.now)),
+        Family(INFO, [make(INFO, 1, **labels, **_info(pod, view)) for pod, labels in pods]),
+        Family(START, [make(START, pod.started, **labels) for pod, labels in pods if pod.started is not None]),
+        Family(PHASE, [make(PHASE, 1, **labels, phase=pod.phase) for pod, labels in pods if pod.phase]),
+        Family(LOW_UTILIZATION_THRESHOLD, _thresholds(pods, view)),
+        Family(POD_EXEMPTION, _exemptions(pods, view)),
     ]
 
 
-def namespace_families(view: View) -> list[Family]:
-    """What is said of whole namespaces; nothing while these are not known."""
+def labels_of(pod: Pod) -> dict[str, str]:
+    """The labels that name the pod."""
+    return pod_labels(pod.namespace, pod.name, pod.uid)
+
+
+def namespace_families(view: ClusterView) -> list[Family]:
+    """The families of whole namespaces; none while these are not known."""
     if view.namespaces is None:
         return []
-    samples: Samples = []
-    for name, switches in sorted(view.namespaces.items()):
-        optout = namespace_optout(switches.optout, view.now)
-        if optout is not None:
-            samples.append((Labels((*of_namespace(name), ("alert", ALERT), ("until", optout.until))), 1))
-    return [Family(NAMESPACE_OPTOUT, samples)]
+    samples: list[Sample] = []
+    for name, overrides in sorted(view.namespaces.items()):
+        exemption = namespace_exemption(overrides.exemption, view.now)
+        if exemption is not None:
+            labels = {**namespace_labels(name), "alert": ALERT, "until": exemption.until}
+            samples.append(NAMESPACE_EXEMPTION.sample(1, **labels))
+    return [Family(NAMESPACE_EXEMPTION, samples)]
 
 
-def malformed_family(found: list[Malformed]) -> Family:
-    """How many values are ignored now, by key; nought is said too, so that a rule can see the change."""
-    counts = {CLASS: 0, OPTOUT: 0, THRESHOLD: 0}
+def malformed_family(found: list[MalformedOverride]) -> Family:
+    """How many values are ignored now, by key; 0 is exposed too, so that a rule can see the change."""
+    counts = {WORKLOAD_CLASS: 0, EXEMPTION: 0, THRESHOLD: 0}
     for each in found:
         counts[each.key] += 1
-    return Family(MALFORMED, [(Labels((("key", key),)), count) for key, count in counts.items()])
+    return Family(MALFORMED, [MALFORMED.sample(count, key=key) for key, count in counts.items()])
 
 
-def _info(pod: Pod, view: View) -> LabelPairs:
-    more = (("class", _class(pod, view)), ("priority_class", pod.priority_class))
-    return (("node", pod.node), *of_workload(pod), *more)
+def _info(pod: Pod, view: ClusterView) -> dict[str, str]:
+    return {
+        "node": pod.node,
+        **workload_labels(pod.workload, pod.workload_type),
+        "workload_class": _workload_class(pod, view),
+        "priority_class": pod.priority_class,
+    }
 
 
-def _class(pod: Pod, view: View) -> str:
-    """Empty where only the namespace could tell and the namespaces are not known."""
+def _workload_class(pod: Pod, view: ClusterView) -> str:
+    """Empty where only the namespace could say and the namespaces are not known."""
     if view.namespaces is not None:
-        return pod_class(pod, view.namespaces.get(pod.namespace, Switches()))
-    return pod_class(pod, Switches()) if pod.switches.class_ else ""
+        return workload_class(pod, view.namespaces.get(pod.namespace, Overrides()))
+    return workload_class(pod, Overrides()) if pod.overrides.workload_class else ""
 
 
-def _thresholds(pods: list[Pod], view: View) -> Samples:
-    samples: Samples = []
-    spaces = view.namespaces or {}
-    for pod in pods:
-        ratio = threshold(pod.switches.threshold)
+def _thresholds(pods: list[tuple[Pod, dict[str, str]]], view: ClusterView) -> list[Sample]:
+    samples: list[Sample] = []
+    namespaces = view.namespaces or {}
+    for pod, labels in pods:
+        ratio = threshold(pod.overrides.threshold)
         if ratio is None:
-            ratio = threshold(spaces.get(pod.namespace, Switches()).threshold)
+            ratio = threshold(namespaces.get(pod.namespace, Overrides()).threshold)
         if ratio is not None:
-            samples.append((view.label(of_pod(pod)), ratio))
+            samples.append(view.labels.sample(LOW_UTILIZATION_THRESHOLD, ratio, **labels))
     return samples
 
 
-def _optouts(pods: list[Pod], now: float) -> Samples:
-    samples: Samples = []
-    for pod in pods:
-        optout = pod_optout(pod.switches.optout, now)
-        if optout is not None:
-            samples.append((Labels((*of_pod(pod), ("alert", ALERT), ("until", optout.until))), 1))
+def _exemptions(pods: list[tuple[Pod, dict[str, str]]], view: ClusterView) -> list[Sample]:
+    samples: list[Sample] = []
+    for pod, labels in pods:
+        exemption = pod_exemption(pod.overrides.exemption, view.now)
+        if exemption is not None:
+            samples.append(POD_EXEMPTION.sample(1, **labels, alert=ALERT, until=exemption.until))
     return samples

@@ -1,41 +1,42 @@
-"""Families about the watches themselves: how current each is, and how often it had to start anew."""
+"""Metrics about the reflectors: how current each store is, and how often it had to be listed or watched anew."""
 
-from exporter.cluster.kubernetes.api import REASONS
-from exporter.cluster.kubernetes.store import TableView
-from exporter.metric import Family, Kind, Labels, Metric, Value
+from exporter.cluster.kubernetes.reasons import WatchReason
+from exporter.cluster.kubernetes.store import StoreView
+from exporter.metric import Family, Kind, metric
 
-LAST_SYNC = Metric(
+LAST_SYNC = metric(
     "gpugauge_watch_last_sync_timestamp_seconds",
     Kind.GAUGE,
     "When the API server last confirmed what is known of these objects.",
-    ("object",),
+    "object",
 )
-RESTARTS = Metric(
+RESTARTS = metric(
     "gpugauge_watch_restarts_total",
     Kind.COUNTER,
     "Failures after which these objects had to be listed or watched anew.",
-    ("object", "reason"),
+    "object",
+    "reason",
 )
-MALFORMED = Metric(
+MALFORMED = metric(
     "gpugauge_watch_malformed_objects_total",
     Kind.COUNTER,
     "Objects that could not be read and were left out.",
-    ("object",),
+    "object",
 )
 METRICS = (LAST_SYNC, RESTARTS, MALFORMED)
 
 
-def watch_families(tables: tuple[TableView, ...]) -> list[Family]:
-    """There from the start, whether or not the API server has ever answered."""
-    synced: list[tuple[Labels, Value]] = [
-        (_of(table), table.synced_at) for table in tables if table.synced_at is not None
+def reflector_families(stores: tuple[StoreView, ...]) -> list[Family]:
+    """The families; they are exposed from the start, whether or not the API server has answered."""
+    return [
+        Family(LAST_SYNC, [LAST_SYNC.sample(s.synced_at, object=s.object) for s in stores if s.synced_at is not None]),
+        Family(
+            RESTARTS,
+            [
+                RESTARTS.sample(s.restarts.get(reason, 0), object=s.object, reason=reason)
+                for s in stores
+                for reason in WatchReason
+            ],
+        ),
+        Family(MALFORMED, [MALFORMED.sample(s.malformed, object=s.object) for s in stores]),
     ]
-    restarts: list[tuple[Labels, Value]] = [
-        (_of(table).and_(("reason", reason)), table.restarts.get(reason, 0)) for table in tables for reason in REASONS
-    ]
-    malformed: list[tuple[Labels, Value]] = [(_of(table), table.malformed) for table in tables]
-    return [Family(LAST_SYNC, synced), Family(RESTARTS, restarts), Family(MALFORMED, malformed)]
-
-
-def _of(table: TableView) -> Labels:
-    return Labels((("object", table.object),))

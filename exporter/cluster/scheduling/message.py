@@ -1,7 +1,7 @@
-"""The grammar of the scheduler's PodScheduled message, in the wordings of Kubernetes 1.20 to 1.36.
+"""Parser of the scheduler's PodScheduled message, in the wordings of Kubernetes 1.20 to 1.36.
 
-A message is a histogram of causes over nodes, or one sentence about the pod, followed by what preemption found.
-Its text never leaves this module: only causes of a closed set do.
+A message counts causes over nodes (`3 Insufficient cpu, 2 node(s) had …`) or states one cause for the pod; then it
+may report what preemption found. No part of its text leaves this module, only causes of a closed set.
 """
 
 import re
@@ -17,27 +17,29 @@ _PLACEMENT = re.compile(
     r"|node\(s\) didn't match (?:Pod's node affinity|scheduler-enforced node affinity|node selector)"
     r"|node\(s\) didn't match the requested node name|pod affinity terms conflict"
 )
-_ROOM = ("Too many pods", "node(s) pod number exceeded")
+_TOO_MANY_PODS = ("Too many pods", "node(s) pod number exceeded")
 
 
 class Cause(StrEnum):
-    """Why one node, or the cluster, does not take the pod."""
+    """Why one node, or the cluster as a whole, cannot run the pod."""
 
     GPU = "gpu"
-    ROOM = "room"
-    """Too little CPU, memory, storage or pod places."""
+    """Too few free GPUs."""
+    CPU_OR_MEMORY = "cpu_or_memory"
+    """Too little free CPU, memory or storage, or too many pods."""
     SELECTOR = "selector"
     """Node selector, node affinity or node name."""
-    NEIGHBOURS = "neighbours"
-    """Affinity between pods."""
+    POD_AFFINITY = "pod_affinity"
+    """Affinity or anti-affinity between pods."""
     TAINT = "taint"
-    UNAVAILABLE = "unavailable"
-    """Cordoned, or in a condition that the scheduler avoids."""
+    """A taint that the pod does not tolerate."""
+    NODE_UNAVAILABLE = "node_unavailable"
+    """The node is cordoned, or in a condition that the scheduler avoids."""
     OTHER = "other"
 
 
 def causes(message: str, gpus: GpuResources) -> frozenset[Cause]:
-    """Every cause that the message names; empty when it names none."""
+    """Return every cause that the message names; none for an empty message."""
     head = _HEAD.search(message)
     if head is None:
         return frozenset({Cause.OTHER}) if message.strip() else frozenset()
@@ -47,30 +49,30 @@ def causes(message: str, gpus: GpuResources) -> frozenset[Cause]:
 
 
 def _histogram(text: str) -> str:
-    """The part before preemption's, without its full stop.
+    """Return the part before that of preemption, without its full stop.
 
-    Other plugins may speak between the two (`no new claims to deallocate, preemption: …` since 1.34), so the first
-    full stop followed by a blank is the border: no resource, taint or volume name holds a blank.
+    Since 1.34 other plugins may write between the two (`no new claims to deallocate, preemption: …`), so the part ends
+    at the first full stop followed by a blank: no name of a resource, taint or volume contains a blank.
     """
     return text.split(". ", 1)[0].strip().removesuffix(".")
 
 
 def _cause(text: str, gpus: GpuResources) -> Cause:
     if found := _INSUFFICIENT.match(text):
-        return _short_of(found[1], gpus)
-    if text in _ROOM:
-        return Cause.ROOM
+        return _insufficient(found[1], gpus)
+    if text in _TOO_MANY_PODS:
+        return Cause.CPU_OR_MEMORY
     if text.startswith(("node(s) had taint", "node(s) had untolerated taint")):
         return Cause.TAINT
     if found := _PLACEMENT.match(text):
-        return Cause.NEIGHBOURS if found["pods"] else Cause.SELECTOR
+        return Cause.POD_AFFINITY if found["pods"] else Cause.SELECTOR
     if text.startswith(("node(s) were unschedulable", "node(s) had unknown conditions", "node(s) were not ready")):
-        return Cause.UNAVAILABLE
+        return Cause.NODE_UNAVAILABLE
     return Cause.OTHER
 
 
-def _short_of(resource: str, gpus: GpuResources) -> Cause:
+def _insufficient(resource: str, gpus: GpuResources) -> Cause:
     if resource in gpus:
         return Cause.GPU
     usual = resource in ("cpu", "memory", "ephemeral-storage") or resource.startswith("hugepages-")
-    return Cause.ROOM if usual else Cause.OTHER
+    return Cause.CPU_OR_MEMORY if usual else Cause.OTHER

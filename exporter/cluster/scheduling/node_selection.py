@@ -1,35 +1,35 @@
-"""Which nodes a pod may run on, as the scheduler's node affinity and taint filters decide it."""
+"""Which nodes a pod may run on, by the rules of the scheduler's node affinity and taint filters."""
 
 from collections.abc import Mapping
 
-from exporter.cluster.kubernetes.records import Match, Needs, Tolerance
+from exporter.cluster.kubernetes.records import SchedulingConstraints, SelectorRequirement, Toleration
 
-_OWN_STATE = ("node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-"""Taints that repeat a node's condition, which is judged apart."""
+_STATE_TAINTS = ("node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Taints that repeat a node's state, which is checked separately."""
 
 
-def selected(needs: Needs, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether node selector and required node affinity allow the node."""
-    if any(labels.get(key) != value for key, value in needs.selector):
+def selected(constraints: SchedulingConstraints, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether node selector and required node affinity allow the node. A term without requirements matches nothing."""
+    if any(labels.get(key) != value for key, value in constraints.selector):
         return False
-    if needs.terms is None:
+    if constraints.terms is None:
         return True
-    return any(term and all(_holds(match, name, labels) for match in term) for term in needs.terms)
+    return any(term and all(_matches(each, name, labels) for each in term) for term in constraints.terms)
 
 
-def _holds(match: Match, name: str, labels: Mapping[str, str]) -> bool:
-    value = name if match.field else labels.get(match.key)
-    match match.operator:
+def _matches(requirement: SelectorRequirement, name: str, labels: Mapping[str, str]) -> bool:
+    value = name if requirement.field else labels.get(requirement.key)
+    match requirement.operator:
         case "In":
-            return value in match.values
+            return value in requirement.values
         case "NotIn":
-            return value not in match.values
+            return value not in requirement.values
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt":
-            return _compares(match.operator, value, match.values)
+            return _compares(requirement.operator, value, requirement.values)
         case _:
             return False
 
@@ -42,32 +42,32 @@ def _compares(operator: str, value: str | None, values: tuple[str, ...]) -> bool
     return left > right if operator == "Gt" else left < right
 
 
-def tolerated(needs: Needs, taints: tuple[tuple[str, str, str], ...]) -> bool:
-    """Whether no taint that keeps pods away is left untolerated; those of a node's own state are left out."""
+def tolerated(constraints: SchedulingConstraints, taints: tuple[tuple[str, str, str], ...]) -> bool:
+    """Whether the pod tolerates every taint that keeps pods away, except those that repeat the node's state."""
     return all(
         effect == "PreferNoSchedule"
-        or key in _OWN_STATE
-        or any(_tolerates(each, key, value, effect) for each in needs.tolerations)
+        or key in _STATE_TAINTS
+        or any(_tolerates(each, key, value, effect) for each in constraints.tolerations)
         for key, value, effect in taints
     )
 
 
-def _tolerates(tolerance: Tolerance, key: str, value: str, effect: str) -> bool:
-    if tolerance.effect not in ("", effect) or tolerance.key not in ("", key):
+def _tolerates(toleration: Toleration, key: str, value: str, effect: str) -> bool:
+    if toleration.effect not in ("", effect) or toleration.key not in ("", key):
         return False
-    if tolerance.operator == "Exists":
+    if toleration.operator == "Exists":
         return True
-    return tolerance.operator == "Equal" and bool(tolerance.key) and tolerance.value == value
+    return toleration.operator == "Equal" and bool(toleration.key) and toleration.value == value
 
 
-def keys_of(needs: Needs) -> set[str]:
-    """The label keys that decide for this pod."""
-    keys = {key for key, _ in needs.selector}
-    for term in needs.terms or ():
-        keys.update(match.key for match in term if not match.field)
+def keys_of(constraints: SchedulingConstraints) -> set[str]:
+    """The label keys by which the pod selects nodes."""
+    keys = {key for key, _ in constraints.selector}
+    for term in constraints.terms or ():
+        keys.update(requirement.key for requirement in term if not requirement.field)
     return keys
 
 
-def by_name(needs: Needs) -> bool:
-    """Whether the node's name decides for this pod."""
-    return any(match.field for term in needs.terms or () for match in term)
+def by_name(constraints: SchedulingConstraints) -> bool:
+    """Whether the pod selects nodes by their names."""
+    return any(requirement.field for term in constraints.terms or () for requirement in term)

@@ -1,8 +1,8 @@
-"""Why a GPU pod is not running yet: one word of a closed set for each pod.
+"""Why a GPU pod is not running yet: one reason of a closed set for each pod.
 
-The scheduler's message says what was wrong on how many nodes, not on which: a CPU node is short of GPUs as well. So
-the nodes are looked at here too, and of the causes that the message names the one counts that keeps the pod from
-the nodes it was meant for.
+The scheduler's message states what was wrong on how many nodes, not on which: every CPU node has too few GPUs as well.
+Therefore the nodes are compared with the pod here too, and of the causes in the message the one is chosen that keeps
+the pod from the nodes that offer its GPUs.
 """
 
 from dataclasses import dataclass
@@ -12,75 +12,117 @@ from exporter.cluster.scheduling.free_capacity import NodeGroup
 from exporter.cluster.scheduling.message import Cause, causes
 from exporter.cluster.scheduling.node_selection import selected, tolerated
 from exporter.gpu_names import GpuResources
+from exporter.reason import Reason
 
-GATED = "gated"
-NOT_TRIED = "not_tried"
-STARTING = "starting"
-OTHER = "other"
+
+class PendingReason(Reason):
+    """Why a GPU pod is not running yet: label `reason` of the pending series; more in `docs/runbook.md`."""
+
+    GATED = (
+        "gated",
+        "Scheduling gates hold the pod back.",
+        "Ask whoever set the gates, usually a queue such as Kueue.",
+    )
+    NOT_TRIED = (
+        "not_tried",
+        "The scheduler has not tried the pod yet.",
+        "None for some seconds; then check that the pod's schedulerName names a scheduler that runs.",
+    )
+    STARTING = (
+        "starting",
+        "The pod is bound to a node and its containers do not run yet.",
+        "Look at the pod's events.",
+    )
+    INSUFFICIENT_GPU = (
+        "insufficient_gpu",
+        "The nodes that the pod could use have too few free GPUs.",
+        "Wait, free GPUs (see the low utilization alerts), or add nodes.",
+    )
+    INSUFFICIENT_CPU_OR_MEMORY = (
+        "insufficient_cpu_or_memory",
+        "GPUs are free, but CPU, memory, storage or pod places on these nodes are not.",
+        "Request less, or move other pods away from the GPU nodes.",
+    )
+    NODE_SELECTOR_OR_AFFINITY = (
+        "node_selector_or_affinity",
+        "Node selector or affinity allow no node that has the GPUs.",
+        "Correct the selector, or label the nodes.",
+    )
+    TAINT = (
+        "taint",
+        "The nodes with the GPUs have a taint that the pod does not tolerate.",
+        "Add the toleration, or remove the taint.",
+    )
+    OTHER = ("other", "The scheduler names another cause.", "Read the pod's PodScheduled condition.")
+
 
 _REASONS = {
-    Cause.GPU: "insufficient_gpu",
-    Cause.ROOM: "insufficient_cpu_or_memory",
-    Cause.SELECTOR: "node_selector_or_affinity",
-    Cause.NEIGHBOURS: "node_selector_or_affinity",
-    Cause.TAINT: "taint",
-    Cause.UNAVAILABLE: OTHER,
-    Cause.OTHER: OTHER,
+    Cause.GPU: PendingReason.INSUFFICIENT_GPU,
+    Cause.CPU_OR_MEMORY: PendingReason.INSUFFICIENT_CPU_OR_MEMORY,
+    Cause.SELECTOR: PendingReason.NODE_SELECTOR_OR_AFFINITY,
+    Cause.POD_AFFINITY: PendingReason.NODE_SELECTOR_OR_AFFINITY,
+    Cause.TAINT: PendingReason.TAINT,
+    Cause.NODE_UNAVAILABLE: PendingReason.OTHER,
+    Cause.OTHER: PendingReason.OTHER,
 }
-_BESIDE_GPUS = (Cause.ROOM, Cause.NEIGHBOURS, Cause.OTHER)
-_WITHOUT_NODES = (Cause.GPU, *_BESIDE_GPUS, Cause.UNAVAILABLE, Cause.TAINT, Cause.SELECTOR)
-"""What to believe where the nodes do not decide. Taints and selectors come last: they also name all the nodes that
-the pod was never meant for."""
+_BESIDE_GPUS = (Cause.CPU_OR_MEMORY, Cause.POD_AFFINITY, Cause.OTHER)
+_WITHOUT_NODES = (Cause.GPU, *_BESIDE_GPUS, Cause.NODE_UNAVAILABLE, Cause.TAINT, Cause.SELECTOR)
+"""The order in which causes are chosen where the nodes do not decide.
+
+Taints and selectors come last: the message also counts all nodes that are not meant for the pod under them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
-    """What a verdict needs besides the pod: the nodes with GPUs in groups, or None when they are not known now."""
+class ClusterState:
+    """What the reason depends on besides the pod."""
 
     gpus: GpuResources
     groups: tuple[NodeGroup, ...] | None = None
+    """The nodes with GPUs; None while they are unknown or too many to compare."""
 
 
-def reason(pod: Pod, cluster: Cluster) -> str:
-    """The current reason of a pod whose phase is Pending."""
+def pending_reason(pod: Pod, cluster: ClusterState) -> PendingReason:
+    """Return the current reason of a pod whose phase is Pending."""
     if pod.node:
-        return STARTING
+        return PendingReason.STARTING
     condition = pod.scheduled
     if pod.gated:
-        return GATED
+        return PendingReason.GATED
     if condition is None or condition.reason == "SchedulingGated":
-        return NOT_TRIED
+        return PendingReason.NOT_TRIED
     if condition.status != "False" or condition.reason != "Unschedulable":
-        return OTHER
+        return PendingReason.OTHER
     return _unschedulable(pod, causes(condition.message, cluster.gpus), cluster)
 
 
-def _unschedulable(pod: Pod, named: frozenset[Cause], cluster: Cluster) -> str:
+def _unschedulable(pod: Pod, named: frozenset[Cause], cluster: ClusterState) -> PendingReason:
     if cluster.groups is not None and len(named) > 1:
-        cause = verdict(pod, cluster.groups, named)
+        cause = blocking_cause(pod, cluster.groups, named)
         if cause in named:
             return _REASONS[cause]
-    return next((_REASONS[cause] for cause in _WITHOUT_NODES if cause in named), OTHER)
+    return next((_REASONS[cause] for cause in _WITHOUT_NODES if cause in named), PendingReason.OTHER)
 
 
-def verdict(pod: Pod, groups: tuple[NodeGroup, ...], named: frozenset[Cause]) -> Cause:
-    """What keeps the pod from the nodes that offer its resources, by our own arithmetic.
+def blocking_cause(pod: Pod, groups: tuple[NodeGroup, ...], named: frozenset[Cause]) -> Cause:
+    """Return what keeps the pod from the nodes that offer its resources, computed from the nodes themselves.
 
-    The filters are applied one after another; the one that leaves no node is the cause.
+    The scheduler's filters are applied one after another; the one that leaves no node is the cause. Where nodes with
+    free GPUs are left, the cause is one that the message names and that cannot be computed from our records.
     """
     offering = [group for group in groups if _offers(group, pod.requests)]
     if not offering:
         return Cause.GPU
-    chosen = [group for group in offering if selected(pod.needs, group.name, group.labels)]
-    if not chosen:
+    matching = [group for group in offering if selected(pod.constraints, group.name, group.labels)]
+    if not matching:
         return Cause.SELECTOR
-    open_ = [group for group in chosen if tolerated(pod.needs, group.taints)]
-    if not open_:
+    allowed = [group for group in matching if tolerated(pod.constraints, group.taints)]
+    if not allowed:
         return Cause.TAINT
-    usable = [group for group in open_ if group.usable]
+    usable = [group for group in allowed if group.usable]
     if not usable:
-        return Cause.UNAVAILABLE
-    if not any(_has_room(free, pod.requests) for group in usable for free in group.free):
+        return Cause.NODE_UNAVAILABLE
+    if not any(_fits(pod.requests, free) for group in usable for free in group.free):
         return Cause.GPU
     return next((cause for cause in _BESIDE_GPUS if cause in named), Cause.OTHER)
 
@@ -89,6 +131,6 @@ def _offers(group: NodeGroup, requests: Amounts) -> bool:
     return all(name in group.resources for name, _ in requests)
 
 
-def _has_room(free: Amounts, requests: Amounts) -> bool:
-    there = dict(free)
-    return all(there.get(name, 0) >= count for name, count in requests)
+def _fits(requests: Amounts, free: Amounts) -> bool:
+    counts = dict(free)
+    return all(counts.get(name, 0) >= count for name, count in requests)

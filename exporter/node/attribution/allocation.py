@@ -1,20 +1,21 @@
-"""Which container holds which device, as the kubelet names it; and how long the last answer may be held.
+"""Allocations: which device ids the kubelet has given to which containers, and how long the last answer is kept.
 
-Plain data: nothing here knows what a device id means (see device_id.py) or where an answer came from.
+Plain data: what a device id means is the subject of device_id.py.
 """
 
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-HOLD_SECONDS = 60.0
+KEEP_SECONDS = 60.0
+"""How long the last mapping is used while the kubelet does not answer; after that the allocation is unknown."""
 
 
 class Allocation(NamedTuple):
     """One device id of one resource, given to one container.
 
-    `resource` is the name the kubelet uses (`nvidia.com/gpu`), or the driver's name for a device of a resource
-    claim (`gpu.nvidia.com`, whose `device_id` is then `<pool>/<device>`). The kubelet never says a pod's uid.
+    `resource` is the name that the kubelet reports (`nvidia.com/gpu`). For a device of a ResourceClaim it is the name
+    of the DRA driver (`gpu.nvidia.com`), and `device_id` is `<pool>/<device>`. The kubelet never reports a pod's uid.
     """
 
     namespace: str
@@ -26,24 +27,24 @@ class Allocation(NamedTuple):
 
 
 Allocations = tuple[Allocation, ...]
-"""Sorted and without repetition: equal when the same containers hold the same devices."""
+"""Sorted and without repetition: equal when the same containers have the same devices."""
 
 
-class HeldAllocations:
-    """Bridges short outages of the kubelet: gives the last known allocations until they are too old to be true.
+class LastKnownAllocations:
+    """Bridges short outages of the kubelet: gives the last known allocations until they are too old.
 
-    A restarting kubelet does not answer for some seconds while the pods keep their devices. Health is judged
-    elsewhere, from the failed read itself; nothing here hides it.
+    A restarting kubelet does not answer for some seconds, while the pods keep their devices. The kubelet's health is
+    not decided here: `gpugauge_source_up` follows from the failed read itself.
     """
 
-    def __init__(self, seconds: float = HOLD_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seconds: float = KEEP_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._clock = clock
         self._last: Allocations | None = None
         self._read_at = 0.0
 
     def latest(self, fresh: Allocations | None) -> Allocations | None:
-        """`fresh` where there is an answer; else the last one up to its age limit; else None, meaning unknown."""
+        """Return `fresh` where the kubelet answered, else the last answer up to its age limit, else None (unknown)."""
         if fresh is not None:
             self._last, self._read_at = fresh, self._clock()
         elif self._clock() - self._read_at > self._seconds:

@@ -1,26 +1,28 @@
-"""Joins the devices of a node with the kubelet's allocations: who holds what, alone or with others. Pure.
+"""Attribution: joins the devices of a node with the kubelet's allocations. Pure.
 
-A device is *held exclusively* when one pod holds it by an id that is not one of several slots. Only such a
-device has a holder; everything else is told by pairs of device and container.
+A device is allocated *exclusively* when it was given to one pod by an id that is not one of several replicas. Only
+such a device carries a pod's labels on its own series. The containers of a shared device are exposed by
+`gpugauge_allocation_info`, with one series per device and container.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from exporter.gpu_names import GpuResources, resource_label
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.device_id import Share, names_gpu, reference, resource_label
+from exporter.node.attribution.device_id import Share, names_gpu, reference
 from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
-from exporter.node.devices.labels import NOBODY, Holder
-from exporter.node.devices.readings import Device
+from exporter.node.devices.device import Device
+from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
 
-Replicas = Literal["time-slicing", "mps"]
+ReplicaSharing = Literal["time-slicing", "mps"]
 Sharing = Literal["exclusive", "time-slicing", "mps", "fraction", "passthrough", "unknown"]
 
 
-class Container(NamedTuple):
-    """A container of a pod, as the kubelet names it; the uid is empty where it is not known."""
+class PodContainer(NamedTuple):
+    """A container of a pod, as the kubelet names it. The uid is empty where it is not known."""
 
     namespace: str
     pod: str
@@ -28,58 +30,64 @@ class Container(NamedTuple):
     pod_uid: str = ""
 
 
-class Pair(NamedTuple):
-    """One container on one device through one resource; `device` is the position in the inventory.
+class DeviceAllocation(NamedTuple):
+    """A device that was given to a container. `device` is its position in the inventory.
 
-    `resource` is spelled as a label value. `slots` counts the replicas held; 0 where there is nothing to share.
+    `resource` is spelled as a label value. `replicas` is how many replicas of a shared device the container was
+    given, 0 where the device is not shared.
     """
 
     device: int
-    container: Container
+    container: PodContainer
     resource: str
     sharing: Sharing
-    slots: int
+    replicas: int
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """How one device is used.
+class AllocationState:
+    """Whether and how one device is allocated."""
 
-    `holder` is the exclusive one. Its container is empty where several of one pod hold the device together: the
-    pod is certain then, and which of its containers does the work is not.
-    `pods` is None where the number of holding pods is not known, or where the device consists of smaller ones
-    and cannot itself be given out.
+    container: ExclusiveContainer = NO_CONTAINER
+    """The container that alone has the device.
+
+    Its container name is empty where several containers of one pod have the device: the pod is certain, which of its
+    containers uses the device is not.
     """
-
-    holder: Holder = NOBODY
     sharing: Sharing | None = None
+    """None on a device that is not allocated."""
     pods: int | None = None
+    """How many pods the device is allocated to, 0 when it is unallocated.
+
+    None where that is unknown, and on a device that is partitioned and so cannot itself be allocated.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Who holds the devices of `inventory`; `uses` has one entry for each of them, in the same order."""
+    """Which containers the devices of `inventory` are allocated to."""
 
     inventory: tuple[Device, ...]
-    uses: tuple[Use, ...]
-    pairs: tuple[Pair, ...] = ()
+    states: tuple[AllocationState, ...]
+    """One per device of the inventory, in its order."""
+    allocations: tuple[DeviceAllocation, ...] = ()
     unmatched: tuple[tuple[str, UnmatchedReason, int], ...] = ()
     """(resource as a label value, reason, number of ids)."""
 
     @property
-    def holders(self) -> tuple[Holder, ...]:
-        """The exclusive holder of each device, or nobody; what the labels of device series want."""
-        return tuple(use.holder for use in self.uses)
+    def containers(self) -> tuple[ExclusiveContainer, ...]:
+        """Per device, the container that alone has it, or NO_CONTAINER."""
+        return tuple(state.container for state in self.states)
 
 
 @dataclass(frozen=True, slots=True)
 class AttributionRules:
-    """What only the operator can say."""
+    """What cannot be read from the node and is configured."""
 
-    extra_resources: frozenset[str] = frozenset()
-    """Further resource names that count GPUs."""
-    replicas: Replicas = "time-slicing"
-    """How the device plugin shares a GPU between replicas: the ids do not tell."""
+    gpus: GpuResources = field(default_factory=GpuResources)
+    """Which resource names mean GPUs."""
+    replicas: ReplicaSharing = "time-slicing"
+    """How the device plugin shares a GPU between replicas: device ids do not show it."""
 
 
 DEFAULT_RULES = AttributionRules()
@@ -88,106 +96,110 @@ DEFAULT_RULES = AttributionRules()
 def attribute(
     inventory: tuple[Device, ...], allocations: Allocations | None, rules: AttributionRules = DEFAULT_RULES
 ) -> Attribution:
-    """Who holds each device.
+    """Find the containers that each device is allocated to.
 
-    Nothing is claimed when `allocations` is None (attribution off, kubelet unknown) or when no device was read:
-    then the device source's health says why, and every id would look unmatched.
+    Every state is unknown when `allocations` is None (attribution is off, or the kubelet's answer is unknown), and
+    when no device was read: then every id would look unmatched.
     """
     if allocations is None or not inventory:
-        return Attribution(inventory, (Use(),) * len(inventory))
+        return Attribution(inventory, (AllocationState(),) * len(inventory))
     lookup = DeviceLookup(inventory)
-    claims, unmatched = _sort_out(allocations, lookup, rules)
-    doubtful = frozenset[int]().union(*(missing.doubt for missing in unmatched.values()))
-    uses = []
+    matched, unmatched = _match(allocations, lookup, rules)
+    uncertain = frozenset[int]().union(*(missing.candidates for missing in unmatched.values()))
+    states = []
     for position, device in enumerate(inventory):
-        if parts := lookup.parts(position):
-            uses.append(_use_of_divided(device, [claim for part in parts for claim in claims.get(part, ())], rules))
+        if partitions := lookup.partitions(position):
+            inside = [allocation for each in partitions for allocation in matched.get(each, ())]
+            states.append(_state_of_partitioned(device, inside, rules))
         else:
-            uses.append(_use(claims.get(position, []), rules, in_doubt=position in doubtful))
-    pairs = tuple(pair for position in sorted(claims) for pair in _pairs(position, claims[position], rules))
-    return Attribution(inventory, tuple(uses), pairs, _counts(unmatched))
+            states.append(_state(matched.get(position, []), rules, uncertain=position in uncertain))
+    found = tuple(each for position in sorted(matched) for each in _per_container(position, matched[position], rules))
+    return Attribution(inventory, tuple(states), found, _counts(unmatched))
 
 
-class _Claim(NamedTuple):
-    """An allocation whose device was found."""
+class _MatchedAllocation(NamedTuple):
+    """An allocation whose device is in the inventory."""
 
-    container: Container
+    container: PodContainer
     resource: str
     share: Share
-    slot: str
+    replica: str
 
 
-def _sort_out(
+def _match(
     allocations: Allocations, lookup: DeviceLookup, rules: AttributionRules
-) -> tuple[dict[int, list[_Claim]], dict[tuple[str, str], Unmatched]]:
-    """The claims on each device, and what could not be matched by (resource, id)."""
-    claims: dict[int, list[_Claim]] = {}
+) -> tuple[dict[int, list[_MatchedAllocation]], dict[tuple[str, str], Unmatched]]:
+    """Return the allocations by position of their device, and the ids that match none by (resource, id)."""
+    matched: dict[int, list[_MatchedAllocation]] = {}
     unmatched: dict[tuple[str, str], Unmatched] = {}
     for allocation in sorted(set(allocations)):
-        if not names_gpu(allocation.resource, rules.extra_resources):
+        if not names_gpu(allocation.resource, rules.gpus):
             continue
         resource, meant = resource_label(allocation.resource), reference(allocation)
         found = lookup.find(meant.target)
         if isinstance(found, Unmatched):
             unmatched[resource, allocation.device_id] = found
             continue
-        container = Container(allocation.namespace, allocation.pod, allocation.container, allocation.pod_uid)
-        claims.setdefault(found, []).append(_Claim(container, resource, meant.share, meant.slot))
-    return claims, unmatched
+        container = PodContainer(allocation.namespace, allocation.pod, allocation.container, allocation.pod_uid)
+        matched.setdefault(found, []).append(_MatchedAllocation(container, resource, meant.share, meant.replica))
+    return matched, unmatched
 
 
-def _use(claims: list[_Claim], rules: AttributionRules, *, in_doubt: bool) -> Use:
-    if not claims:
-        # An id that was not understood may mean this very device: then it is not free for certain.
-        return Use(pods=None if in_doubt else 0)
-    sharing = _sharing(claims, rules)
-    return Use(_exclusive_holder(claims, sharing), sharing, len(_pods(claims)))
+def _state(matched: list[_MatchedAllocation], rules: AttributionRules, *, uncertain: bool) -> AllocationState:
+    if not matched:
+        # An id that was not understood may mean this very device: then it is not certainly unallocated.
+        return AllocationState(pods=None if uncertain else 0)
+    sharing = _sharing(matched, rules)
+    return AllocationState(_exclusive_container(matched, sharing), sharing, len(_pods(matched)))
 
 
-def _use_of_divided(device: Device, claims: list[_Claim], rules: AttributionRules) -> Use:
-    """A GPU is not held by those who hold its instances; a GPU instance is, by the one pod in all of its parts.
+def _state_of_partitioned(device: Device, inside: list[_MatchedAllocation], rules: AttributionRules) -> AllocationState:
+    """Find the state of a device that is partitioned into smaller ones, from the allocations of those.
 
-    The memory of compute instances is measured on their GPU instance, so that pod belongs there too.
+    A GPU is not allocated to the pods that have its MIG devices. A GPU instance is allocated to a pod that has all of
+    its compute instances: their memory is measured on the GPU instance, so its series carry that pod's labels.
     """
-    if device.gi < 0 or not claims:
-        return Use()
-    return Use(_exclusive_holder(claims, _sharing(claims, rules)))
+    if device.gi < 0 or not inside:
+        return AllocationState()
+    return AllocationState(_exclusive_container(inside, _sharing(inside, rules)))
 
 
-def _sharing(claims: list[_Claim], rules: AttributionRules) -> Sharing:
-    shares = {claim.share for claim in claims}
+def _sharing(matched: list[_MatchedAllocation], rules: AttributionRules) -> Sharing:
+    shares = {allocation.share for allocation in matched}
     if len(shares) > 1:
         return "unknown"
     share = shares.pop()
     if share == "replica":
         return rules.replicas
-    if share != "fraction" and len(_pods(claims)) > 1:
-        # Older kubelets list finished pods too: which of them holds the device cannot be told.
+    if share != "fraction" and len(_pods(matched)) > 1:
+        # Older kubelets list finished pods too: which of the pods has the device now cannot be known.
         return "unknown"
     return share
 
 
-def _pods(claims: Iterable[_Claim]) -> set[tuple[str, str, str]]:
-    return {(claim.container.namespace, claim.container.pod, claim.container.pod_uid) for claim in claims}
+def _pods(matched: Iterable[_MatchedAllocation]) -> set[tuple[str, str, str]]:
+    return {(each.container.namespace, each.container.pod, each.container.pod_uid) for each in matched}
 
 
-def _exclusive_holder(claims: list[_Claim], sharing: Sharing) -> Holder:
+def _exclusive_container(matched: list[_MatchedAllocation], sharing: Sharing) -> ExclusiveContainer:
     if sharing not in {"exclusive", "passthrough"}:
-        return NOBODY
-    containers = {claim.container for claim in claims}
-    namespace, pod, name, _ = claims[0].container
-    return Holder(namespace, pod, name if len(containers) == 1 else "")
+        return NO_CONTAINER
+    containers = {allocation.container for allocation in matched}
+    namespace, pod, name, _ = matched[0].container
+    return ExclusiveContainer(namespace, pod, name if len(containers) == 1 else "")
 
 
-def _pairs(position: int, claims: list[_Claim], rules: AttributionRules) -> Iterator[Pair]:
-    sharing = _sharing(claims, rules)
-    slots: dict[tuple[Container, str], set[str]] = {}
-    for claim in claims:
-        held = slots.setdefault((claim.container, claim.resource), set())
-        if claim.share in {"replica", "fraction"}:
-            held.add(claim.slot)
-    for (container, resource), held in sorted(slots.items()):
-        yield Pair(position, container, resource, sharing, len(held))
+def _per_container(
+    position: int, matched: list[_MatchedAllocation], rules: AttributionRules
+) -> Iterator[DeviceAllocation]:
+    sharing = _sharing(matched, rules)
+    replicas: dict[tuple[PodContainer, str], set[str]] = {}
+    for allocation in matched:
+        own = replicas.setdefault((allocation.container, allocation.resource), set())
+        if allocation.share in {"replica", "fraction"}:
+            own.add(allocation.replica)
+    for (container, resource), own in sorted(replicas.items()):
+        yield DeviceAllocation(position, container, resource, sharing, len(own))
 
 
 def _counts(unmatched: dict[tuple[str, str], Unmatched]) -> tuple[tuple[str, UnmatchedReason, int], ...]:

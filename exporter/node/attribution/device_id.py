@@ -1,7 +1,7 @@
-"""What the device ids of the kubelet mean: every spelling that device plugins use, as a reference to a device.
+"""Device ids of the kubelet: every spelling that device plugins use, parsed into a reference to a device. Pure.
 
-Spellings: the NVIDIA plugin's UUIDs with replica suffix, the older MIG form, GKE's device file names, HAMi's
-slots, PCI addresses of passthrough plugins, and bare indices.
+Spellings: the NVIDIA plugin's UUIDs with a replica suffix, the older MIG form, GKE's device file names, HAMi's
+numbered shares, PCI addresses of passthrough plugins, and bare indices.
 """
 
 import re
@@ -9,14 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from exporter.gpu_names import GpuResources
 from exporter.node.attribution.allocation import Allocation
 
 Share = Literal["exclusive", "replica", "fraction", "passthrough"]
-"""How the id says the device is given out; a replica is one of several slots, by time-slicing or MPS."""
+"""How a device is shared, as far as the id shows: a replica is one of several, through time-slicing or MPS."""
 
 
 @dataclass(frozen=True, slots=True)
-class Uuid:
+class GpuUuid:
     """A whole GPU, by its UUID in lower case."""
 
     uuid: str
@@ -24,29 +25,29 @@ class Uuid:
 
 @dataclass(frozen=True, slots=True)
 class MigUuid:
-    """A MIG instance by its opaque UUID (drivers since R470), or by the older form as it stands; lower case."""
+    """A MIG device by its opaque UUID (drivers since R470), or by the older form as it stands; lower case."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
-    """A MIG instance by its parent, GPU instance id, and compute instance id (-1 where the id names none)."""
+class MigInstance:
+    """A MIG device by its parent GPU, GPU instance id, and compute instance id (-1 where the id names none)."""
 
-    parent: "Uuid | Minor"
+    parent: "GpuUuid | DeviceMinor"
     gi: int
     ci: int
 
 
 @dataclass(frozen=True, slots=True)
-class Minor:
+class DeviceMinor:
     """The GPU of the device file /dev/nvidiaN."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class NvmlIndex:
     """The GPU with this NVML index."""
 
     number: int
@@ -54,34 +55,34 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class PciAddress:
-    """The GPU at this address, spelled like `exporter.node.devices.readings.Device.pci_bus_id`."""
+    """The GPU at this address, spelled like `exporter.node.devices.device.Device.pci_bus_id`."""
 
     address: str
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A device of a resource claim, which only the API server's ResourceSlices can explain."""
+class ClaimDevice:
+    """A device of a ResourceClaim: which GPU it is, only the API server's ResourceSlices contain."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
-    """No spelling we know; `all` and `tegra`, which name no device, are among these."""
+class UnknownId:
+    """An unknown spelling; `all` and `tegra`, which name no device, are among these."""
 
     text: str
 
 
-Target = Uuid | MigUuid | Instance | Minor | Index | PciAddress | Claim | Unknown
+DeviceTarget = GpuUuid | MigUuid | MigInstance | DeviceMinor | NvmlIndex | PciAddress | ClaimDevice | UnknownId
 
 
-class Reference(NamedTuple):
-    """A device id understood. `slot` tells the shares of one device apart; empty on an exclusive one."""
+class DeviceReference(NamedTuple):
+    """A parsed device id. `replica` distinguishes the replicas of one device; empty on an exclusive device."""
 
-    target: Target
+    target: DeviceTarget
     share: Share = "exclusive"
-    slot: str = ""
+    replica: str = ""
 
 
 _NUMBER = "([0-9]{1,9})"
@@ -97,73 +98,64 @@ _PCI = re.compile(rf"(?:({_HEX}{{4,8}}):)?({_HEX}{{2}}):({_HEX}{{2}})\.([0-7])")
 _INDEX = re.compile(_NUMBER)
 
 
-def _gke(match: re.Match[str]) -> Reference:
-    minor, gi, slot = match.groups()
-    target: Target = Minor(int(minor))
+def _gke(match: re.Match[str]) -> DeviceReference:
+    minor, gi, replica = match.groups()
+    target: DeviceTarget = DeviceMinor(int(minor))
     if gi is not None:
-        target = Instance(Minor(int(minor)), int(gi), -1)
-    return Reference(target) if slot is None else Reference(target, "replica", slot)
+        target = MigInstance(DeviceMinor(int(minor)), int(gi), -1)
+    return DeviceReference(target) if replica is None else DeviceReference(target, "replica", replica)
 
 
-def _legacy_mig(match: re.Match[str]) -> Reference:
+def _legacy_mig(match: re.Match[str]) -> DeviceReference:
     parent, gi, ci = match.groups()
-    return Reference(Instance(Uuid(parent), int(gi), int(ci)))
+    return DeviceReference(MigInstance(GpuUuid(parent), int(gi), int(ci)))
 
 
-def _pci(match: re.Match[str]) -> Reference:
+def _pci(match: re.Match[str]) -> DeviceReference:
     domain, bus, device, function = match.groups()
     address = f"{int(domain or '0', 16):08X}:{bus}:{device}.{function}".upper()
-    return Reference(PciAddress(address), "passthrough")
+    return DeviceReference(PciAddress(address), "passthrough")
 
 
-_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Reference]], ...] = (
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], DeviceReference]], ...] = (
     (_GKE, _gke),
     (_LEGACY_MIG, _legacy_mig),
-    (_MIG, lambda match: Reference(MigUuid(match[0]))),
-    # Before the plain UUID: only the exact shape of a UUID tells HAMi's suffix from a part of the UUID itself.
-    (_HAMI, lambda match: Reference(Uuid(match[1]), "fraction", match[2])),
-    (_GPU, lambda match: Reference(Uuid(match[0]))),
+    (_MIG, lambda match: DeviceReference(MigUuid(match[0]))),
+    # Before the plain UUID: only the exact form of a UUID distinguishes HAMi's suffix from a part of the UUID itself.
+    (_HAMI, lambda match: DeviceReference(GpuUuid(match[1]), "fraction", match[2])),
+    (_GPU, lambda match: DeviceReference(GpuUuid(match[0]))),
     (_PCI, _pci),
-    (_INDEX, lambda match: Reference(Index(int(match[0])))),
+    (_INDEX, lambda match: DeviceReference(NvmlIndex(int(match[0])))),
 )
 
 
-def parse(device_id: str) -> Reference:
-    """What the id refers to; never fails, an unknown spelling is an `Unknown` target.
+def parse(device_id: str) -> DeviceReference:
+    """Parse a device id. Never fails: an unknown spelling gives an `UnknownId` target.
 
-    Everything from the first `::` on is the NVIDIA plugin's replica suffix, whatever stands before it; the
-    number is an arbitrary slot, not a share of the device.
+    Everything from the first `::` on is the NVIDIA plugin's replica suffix, whatever stands before it. The number is
+    an arbitrary one, not a share of the device.
     """
-    spelled, replicated, slot = device_id.partition("::")
+    spelled, replicated, replica = device_id.partition("::")
     lowered = spelled.lower()
     for form, read in _FORMS:
         match = form.fullmatch(lowered)
         if match:
             reference = read(match)
-            return Reference(reference.target, "replica", slot) if replicated else reference
-    return Reference(Unknown(device_id))
+            return DeviceReference(reference.target, "replica", replica) if replicated else reference
+    return DeviceReference(UnknownId(device_id))
 
 
-# The NVIDIA plugin's names; a MIG profile such as 1g.10gb+me is spelled with a dot there.
-_GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
 _GPU_DRIVER = "gpu.nvidia.com"
+"""NVIDIA's DRA driver: what the kubelet reports in place of a resource name for a device of a ResourceClaim."""
 
 
-def names_gpu(resource: str, extra: frozenset[str] = frozenset()) -> bool:
-    """Whether the resource counts GPUs: the NVIDIA plugin's names, its DRA driver, and the configured ones."""
-    return resource == _GPU_DRIVER or resource in extra or _GPU_RESOURCE.fullmatch(resource) is not None
+def names_gpu(resource: str, gpus: GpuResources) -> bool:
+    """Whether the kubelet's resource name means GPUs, through a device plugin or NVIDIA's DRA driver."""
+    return resource == _GPU_DRIVER or resource in gpus
 
 
-def reference(allocation: Allocation) -> Reference:
-    """What the allocation's device id refers to, a claim's device told apart from a device plugin's."""
+def reference(allocation: Allocation) -> DeviceReference:
+    """Parse an allocation's device id, which for a device of a ResourceClaim is no device plugin's id."""
     if allocation.resource == _GPU_DRIVER:
-        return Reference(Claim(allocation.device_id))
+        return DeviceReference(ClaimDevice(allocation.device_id))
     return parse(allocation.device_id)
-
-
-_NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_]")
-
-
-def resource_label(resource: str) -> str:
-    """The resource as kube-state-metrics spells it: `nvidia_com_gpu`."""
-    return _NOT_IN_LABEL.sub("_", resource)

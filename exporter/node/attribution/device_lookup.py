@@ -1,87 +1,118 @@
-"""Finds the device of a reference among those that were read, or says in one word why there is none."""
+"""Finds the device that a parsed device id means among the devices that were read, or why there is none. Pure."""
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from exporter.node.attribution.device_id import (
-    Claim,
-    Index,
-    Instance,
+    ClaimDevice,
+    DeviceMinor,
+    DeviceTarget,
+    GpuUuid,
+    MigInstance,
     MigUuid,
-    Minor,
+    NvmlIndex,
     PciAddress,
-    Target,
-    Unknown,
-    Uuid,
+    UnknownId,
     parse,
 )
-from exporter.node.devices.readings import Device
+from exporter.node.devices.device import Device
+from exporter.reason import Reason
 
-UnmatchedReason = Literal["unknown_form", "unresolved_claim", "no_such_gpu", "no_such_instance", "partitioned"]
-"""`partitioned`: the id means something that now consists of smaller devices."""
+
+class UnmatchedReason(Reason):
+    """Why a device id that the kubelet lists matches no device: label `reason` of `gpugauge_unmatched_device_ids`."""
+
+    UNKNOWN_FORM = (
+        "unknown_form",
+        "The id has a spelling that gpugauge cannot parse.",
+        "Report the id and the device plugin; devices that it may mean are not called unallocated meanwhile.",
+    )
+    UNRESOLVED_CLAIM = (
+        "unresolved_claim",
+        "The id names a device of a ResourceClaim (DRA), which is not resolved to a GPU.",
+        "None needed: the devices of the node are not called unallocated meanwhile.",
+    )
+    NO_SUCH_GPU = (
+        "no_such_gpu",
+        "The id names a GPU that was not read.",
+        "Compare gpugauge_devices_expected with gpugauge_devices_observed: the GPU may be lost or hidden.",
+    )
+    NO_SUCH_INSTANCE = (
+        "no_such_instance",
+        "The id names a MIG device that was not read.",
+        "The MIG layout changed after the device plugin listed its devices: restart the device plugin.",
+    )
+    PARTITIONED = (
+        "partitioned",
+        "The id names a GPU or GPU instance that now consists of smaller devices.",
+        "The MIG layout changed after the device plugin listed its devices: restart the device plugin.",
+    )
 
 
 class Unmatched(NamedTuple):
-    """No device for an id. `doubt` holds the positions of the devices that the id may nevertheless mean."""
+    """No device was found for an id. `candidates` are the positions of the devices that it may nevertheless mean."""
 
     reason: UnmatchedReason
-    doubt: frozenset[int] = frozenset()
+    candidates: frozenset[int] = frozenset()
 
 
 class DeviceLookup:
-    """The devices of one inventory by everything that may name them. Positions are those in the inventory."""
+    """Indexes the devices of one inventory by everything that can name them. Positions are those in the inventory."""
 
     def __init__(self, inventory: tuple[Device, ...]) -> None:
         self._inventory = inventory
-        self._position: dict[Target, int] = {}
-        # The finest last: a compute instance's UUID is listed by its GPU instance too, and means the former.
+        self._position: dict[DeviceTarget, int] = {}
+        # Smallest devices last, so that they win: a compute instance's UUID is listed by its GPU instance too.
         for position in sorted(range(len(inventory)), key=lambda p: (inventory[p].gi >= 0, inventory[p].ci >= 0)):
             self._position |= dict.fromkeys(_names(inventory[position]), position)
-        self._parts = {position: self._parts_of(device) for position, device in enumerate(inventory)}
+        self._partitions = {position: self._partitions_of(device) for position, device in enumerate(inventory)}
 
     @property
-    def whole(self) -> frozenset[int]:
-        """The devices that can be given out: those that do not consist of smaller ones."""
-        return frozenset(position for position, parts in self._parts.items() if not parts)
+    def allocatable(self) -> frozenset[int]:
+        """Positions of the devices that can be allocated: those that do not consist of smaller ones."""
+        return frozenset(position for position, partitions in self._partitions.items() if not partitions)
 
-    def parts(self, position: int) -> frozenset[int]:
-        """The instances of a GPU, or the compute instances of a GPU instance, that can be given out."""
-        return self._parts[position]
+    def partitions(self, position: int) -> frozenset[int]:
+        """Positions of the smallest devices that a GPU or a GPU instance consists of; empty where it has none."""
+        return self._partitions[position]
 
-    def find(self, target: Target) -> int | Unmatched:
+    def find(self, target: DeviceTarget) -> int | Unmatched:
+        """Return the position of the device that the target means, or why there is none."""
         position = self._position.get(target)
-        if position is None and isinstance(target, Instance):
-            # One compute instance fills its GPU instance: then the device carries no compute instance id.
-            position = self._position.get(Instance(target.parent, target.gi, -1))
+        if position is None and isinstance(target, MigInstance):
+            # The only compute instance of a GPU instance is listed as the GPU instance, without a compute instance id.
+            position = self._position.get(MigInstance(target.parent, target.gi, -1))
         if position is None:
             return self._unmatched(target)
-        if parts := self._parts[position]:
-            return Unmatched("partitioned", parts)
+        if partitions := self._partitions[position]:
+            return Unmatched(UnmatchedReason.PARTITIONED, partitions)
         return position
 
-    def _parts_of(self, device: Device) -> frozenset[int]:
+    def _partitions_of(self, device: Device) -> frozenset[int]:
         inside = [p for p, other in enumerate(self._inventory) if _contains(device, other)]
-        divided = {self._inventory[p].gi for p in inside if self._inventory[p].ci >= 0}
-        return frozenset(p for p in inside if self._inventory[p].ci >= 0 or self._inventory[p].gi not in divided)
+        shared_instances = {self._inventory[p].gi for p in inside if self._inventory[p].ci >= 0}
+        return frozenset(
+            p for p in inside if self._inventory[p].ci >= 0 or self._inventory[p].gi not in shared_instances
+        )
 
-    def _unmatched(self, target: Target) -> Unmatched:
+    def _unmatched(self, target: DeviceTarget) -> Unmatched:
         match target:
-            case Claim():
-                return Unmatched("unresolved_claim", self.whole)
-            case Unknown():
-                return Unmatched("unknown_form", self.whole)
+            case ClaimDevice():
+                return Unmatched(UnmatchedReason.UNRESOLVED_CLAIM, self.allocatable)
+            case UnknownId():
+                return Unmatched(UnmatchedReason.UNKNOWN_FORM, self.allocatable)
             case MigUuid():
-                return Unmatched("no_such_instance", self._may_be_instances())
-            case Instance(parent=parent) if parent in self._position:
-                board = self._position[parent]
-                return Unmatched("no_such_instance", self._parts[board] or frozenset({board}))
+                return Unmatched(UnmatchedReason.NO_SUCH_INSTANCE, self._may_be_instances())
+            case MigInstance(parent=parent) if parent in self._position:
+                gpu = self._position[parent]
+                return Unmatched(UnmatchedReason.NO_SUCH_INSTANCE, self._partitions[gpu] or frozenset({gpu}))
             case _:
-                return Unmatched("no_such_gpu")
+                return Unmatched(UnmatchedReason.NO_SUCH_GPU)
 
     def _may_be_instances(self) -> frozenset[int]:
-        # A GPU without instances may have been divided after the inventory was read.
+        # A GPU without MIG devices may have been partitioned after the inventory was read.
         return frozenset(
-            p for p in self.whole if self._inventory[p].gi >= 0 or self._inventory[p].mig_enabled is not False
+            p for p in self.allocatable if self._inventory[p].gi >= 0 or self._inventory[p].mig_enabled is not False
         )
 
 
@@ -93,15 +124,16 @@ def _contains(device: Device, other: Device) -> bool:
     return other.gi == device.gi and other.ci >= 0
 
 
-def _names(device: Device) -> Iterator[Target]:
-    uuid = Uuid(device.uuid.lower())
-    minor = Minor(device.minor if device.minor >= 0 else device.index)
+def _names(device: Device) -> Iterator[DeviceTarget]:
+    uuid = GpuUuid(device.uuid.lower())
+    # An unknown minor number is taken to equal the NVML index, as it does on nodes where no GPU was lost.
+    minor = DeviceMinor(device.minor if device.minor >= 0 else device.index)
     if device.gi < 0:
-        yield from (uuid, minor, Index(device.index), PciAddress(device.pci_bus_id.upper()))
+        yield from (uuid, minor, NvmlIndex(device.index), PciAddress(device.pci_bus_id.upper()))
         return
-    yield from (Instance(parent, device.gi, device.ci) for parent in (uuid, minor))
+    yield from (MigInstance(parent, device.gi, device.ci) for parent in (uuid, minor))
     yield from _mig_targets(device.mig_uuids)
 
 
-def _mig_targets(mig_uuids: Iterable[str]) -> Iterator[Target]:
+def _mig_targets(mig_uuids: Iterable[str]) -> Iterator[DeviceTarget]:
     return (parse(mig_uuid).target for mig_uuid in mig_uuids)

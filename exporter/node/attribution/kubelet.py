@@ -1,6 +1,6 @@
-"""The kubelet as a source: its PodResources API on a unix socket, one List per read, no other call.
+"""The kubelet as a source: its PodResources API on a unix socket, one List call per read.
 
-The API is the same on every supported kubelet (v1, since Kubernetes 1.20), knows no watch, and no pod uid.
+The API is the same on every supported kubelet (v1, since Kubernetes 1.20). It has no watch and reports no pod uids.
 """
 
 import stat
@@ -18,48 +18,93 @@ from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     ListPodResourcesResponse,
 )
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
+from exporter.reason import Reason
 from exporter.source import SourceError
 
-REASONS = (
-    "socket_missing",
-    "no_permission",
-    "unavailable",
-    "starting",
-    "timeout",
-    "rate_limited",
-    "too_large",
-    "unimplemented",
-    "invalid_answer",
-)
+
+class KubeletReason(Reason):
+    """Why the kubelet could not be read: label `reason` of `gpugauge_source_problem{source="kubelet"}`."""
+
+    SOCKET_MISSING = (
+        "socket_missing",
+        "The kubelet's PodResources socket is not there, or is not a socket.",
+        "Mount the host's /var/lib/kubelet/pod-resources folder (not the socket file) into the container.",
+    )
+    NO_PERMISSION = (
+        "no_permission",
+        "The kubelet's socket may not be opened by this user.",
+        "Run as user 0, as the manifest does, or relax the security policy for this mount.",
+    )
+    UNAVAILABLE = (
+        "unavailable",
+        "The kubelet does not accept the connection, or closed it.",
+        "Check whether the kubelet runs; a restart takes some seconds and the last mapping is kept for 60 s.",
+    )
+    STARTING = (
+        "starting",
+        "The kubelet lists no pod at all after it listed some, as it does right after its start.",
+        "None needed for a minute; then the empty list is believed.",
+    )
+    TIMEOUT = (
+        "timeout",
+        "The kubelet did not answer within 5 seconds.",
+        "Check the load of the node and the kubelet's log.",
+    )
+    RATE_LIMITED = (
+        "rate_limited",
+        "The kubelet rejected the call because its socket gets more than 100 calls a second.",
+        "Find the other client of the PodResources socket that calls it in a loop.",
+    )
+    TOO_LARGE = (
+        "too_large",
+        "The kubelet's answer is larger than 16 MiB.",
+        "Report it with the number of pods and devices of the node.",
+    )
+    UNIMPLEMENTED = (
+        "unimplemented",
+        "The kubelet does not offer the PodResources API v1.",
+        "Update to Kubernetes 1.20 or newer, or enable the KubeletPodResources feature gate.",
+    )
+    INVALID_ANSWER = (
+        "invalid_answer",
+        "The kubelet's answer could not be decoded, or the kubelet reported an internal error.",
+        "Check the kubelet's log.",
+    )
+
+
 DEADLINE_SECONDS = 5.0
 ANSWER_BYTES = 16 * 2**20
-"""A thousand pods with 48 devices each are 3.4 MB; gRPC's own limit of 4 MiB has been too small in the field."""
-STARTING_SECONDS = 60.0
+"""A thousand pods with 48 devices each make 3.4 MB; gRPC's own limit of 4 MiB has been too small in the field."""
+EMPTY_LIST_SECONDS = 60.0
+"""How long an empty list is rejected after one with pods."""
 
 _OPTIONS = (
     ("grpc.max_receive_message_length", ANSWER_BYTES),
-    # Without these a kubelet that was away for long is asked again only every two minutes.
+    # Without these gRPC tries to reconnect to a kubelet that was away for long only every two minutes.
     ("grpc.initial_reconnect_backoff_ms", 500),
     ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 2000),
+    # Otherwise channels to the same address share a connection and its back-off: a reload makes a new channel before
+    # it closes the old one.
     ("grpc.use_local_subchannel_pool", 1),
+    # A proxy configured in the environment is not for a local socket.
     ("grpc.enable_http_proxy", 0),
 )
 
 _BY_CODE = {
-    grpc.StatusCode.DEADLINE_EXCEEDED: "timeout",
-    grpc.StatusCode.UNIMPLEMENTED: "unimplemented",
-    grpc.StatusCode.PERMISSION_DENIED: "no_permission",
-    grpc.StatusCode.INTERNAL: "invalid_answer",
+    grpc.StatusCode.DEADLINE_EXCEEDED: KubeletReason.TIMEOUT,
+    grpc.StatusCode.UNIMPLEMENTED: KubeletReason.UNIMPLEMENTED,
+    grpc.StatusCode.PERMISSION_DENIED: KubeletReason.NO_PERMISSION,
+    grpc.StatusCode.INTERNAL: KubeletReason.INVALID_ANSWER,
 }
 
 
 class Kubelet:
-    """Which container holds which device, from the kubelet of this node.
+    """The kubelet of this node as a source of allocations.
 
-    The channel is made once and finds a restarted kubelet by itself, as long as the folder of the socket is
-    mounted and not the socket: the kubelet puts a new file in its place. Nothing is connected before the first
-    read. Reads come from one thread.
+    The channel is made once and reconnects to a restarted kubelet by itself, as long as the folder of the socket is
+    mounted and not the socket file: the kubelet replaces the file. It connects with the first read. Reads come from
+    one thread.
     """
 
     name = "kubelet"
@@ -70,54 +115,62 @@ class Kubelet:
         clock: Callable[[], float] = time.monotonic,
         deadline: float = DEADLINE_SECONDS,
     ) -> None:
+        """`deadline` is in seconds, for one read; `clock` must never jump."""
         self._path = socket_path
         self._deadline = deadline
-        self._restart = _RestartWatch(clock)
+        self._empty_list_guard = _EmptyListGuard(clock)
         self._channel = grpc.insecure_channel(f"unix:{quote(str(socket_path))}", _OPTIONS)
         self._lister = PodResourcesListerStub(self._channel)  # type: ignore[no-untyped-call]  # generated
 
     def read(self) -> Allocations:
-        """Every allocation of every pod, whatever the resource. Raises SourceError with one of `REASONS`."""
+        """List every allocation of every pod, of any resource. Raises SourceError with a KubeletReason."""
         self._find_socket()
         try:
             answer: ListPodResourcesResponse = self._lister.List(ListPodResourcesRequest(), timeout=self._deadline)
         except grpc.RpcError as error:
             raise _source_error(error) from error
-        self._restart.judge(pods=len(answer.pod_resources))
+        self._empty_list_guard.check(pods=len(answer.pod_resources))
         return tuple(sorted(set(_allocations(answer))))
 
     def close(self) -> None:
         self._channel.close()
 
     def _find_socket(self) -> None:
-        """Tells the two commonest mistakes of an installation apart, which gRPC both calls unavailable."""
+        """Raise SourceError when the socket is missing or forbidden: gRPC has one status (UNAVAILABLE) for both."""
         try:
             mode = self._path.stat().st_mode
         except PermissionError as error:
-            raise SourceError("no_permission", "the kubelet's socket cannot be reached: permission denied") from error
+            raise SourceError(
+                KubeletReason.NO_PERMISSION, "the kubelet's socket cannot be reached: permission denied"
+            ) from error
         except OSError as error:
-            raise SourceError("socket_missing", f"the kubelet's socket is not there ({error.strerror})") from error
+            raise SourceError(
+                KubeletReason.SOCKET_MISSING, f"the kubelet's socket is not there ({error.strerror})"
+            ) from error
         if not stat.S_ISSOCK(mode):
-            raise SourceError("socket_missing", "what should be the kubelet's socket is not a socket")
+            raise SourceError(KubeletReason.SOCKET_MISSING, "what should be the kubelet's socket is not a socket")
 
 
-class _RestartWatch:
-    """Disbelieves a kubelet that suddenly lists no pod at all.
+class _EmptyListGuard:
+    """Rejects an empty list that follows one with pods.
 
-    Until its pod sources are ready after a restart the kubelet may answer with an empty list, which would free
-    every device for one pass. A node that has really lost its last pod is believed after a minute.
+    After a restart, until its pod sources are ready, the kubelet may answer with an empty list: every device would
+    look unallocated for one collection (seen with Kubernetes 1.37). After a minute an empty list is believed.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._last_pods: float | None = None
 
-    def judge(self, pods: int) -> None:
+    def check(self, pods: int) -> None:
+        """Raise SourceError when this number of pods is not believed."""
         now = self._clock()
         if pods:
             self._last_pods = now
-        elif self._last_pods is not None and now - self._last_pods <= STARTING_SECONDS:
-            raise SourceError("starting", "the kubelet lists no pod at all, as it may for a while after its start")
+        elif self._last_pods is not None and now - self._last_pods <= EMPTY_LIST_SECONDS:
+            raise SourceError(
+                KubeletReason.STARTING, "the kubelet lists no pod at all, as it may for a while after its start"
+            )
 
 
 def _source_error(error: grpc.RpcError) -> SourceError:
@@ -125,13 +178,13 @@ def _source_error(error: grpc.RpcError) -> SourceError:
     return SourceError(_reason(code, details.lower()), f"the kubelet's List failed: {code.name}: {details}")
 
 
-def _reason(code: grpc.StatusCode, details: str) -> str:
+def _reason(code: grpc.StatusCode, details: str) -> KubeletReason:
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-        # One code for two causes: the kubelet's limit on calls, shared by all clients, and our limit on bytes.
-        return "too_large" if "larger than max" in details else "rate_limited"
+        # gRPC has one code for two causes: the kubelet's limit on calls (shared by all clients) and our limit on bytes.
+        return KubeletReason.TOO_LARGE if "larger than max" in details else KubeletReason.RATE_LIMITED
     if code is grpc.StatusCode.UNAVAILABLE and "permission denied" in details:
-        return "no_permission"
-    return _BY_CODE.get(code, "unavailable")
+        return KubeletReason.NO_PERMISSION
+    return _BY_CODE.get(code, KubeletReason.UNAVAILABLE)
 
 
 def _allocations(answer: ListPodResourcesResponse) -> Iterator[Allocation]:

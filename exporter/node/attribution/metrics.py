@@ -1,130 +1,141 @@
-"""The series that say who holds what: allocations, slots, holders, and ids that match no device. Pure by value.
-
-Pod identity appears twice on each: `namespace pod container` for people and tenancy proxies, and under `gpu_…`
-names that no target label of a scrape can replace.
-"""
+"""The metrics of attribution: allocations, replicas, allocated pods, and device ids that match no device."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exporter.metric import Family, Kind, Labels, Metric, Value
+from exporter.identity_labels import CONTAINER, container_labels
+from exporter.metric import Family, Kind, Metric, Sample, metric
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.attribute import DEFAULT_RULES, Attribution, AttributionRules, Container, attribute
-from exporter.node.devices.readings import Device
+from exporter.node.attribution.attribute import DEFAULT_RULES, Attribution, AttributionRules, PodContainer, attribute
+from exporter.node.devices.device import Device
+from exporter.node.devices.labels import instance_ids
 
-_POD = ("namespace", "pod", "container", "gpu_namespace", "gpu_pod", "gpu_container", "gpu_pod_uid")
 _INSTANCE = ("GPU_I_ID", "GPU_CI_ID")
+_OPTIONAL = (*_INSTANCE, "gpu_pod_uid", "hostname")
 
-INFO = Metric(
+INFO = metric(
     "gpugauge_allocation_info",
     Kind.GAUGE,
-    "A container that holds a device, alone or with others (always 1).",
-    ("gpu", "UUID", *_INSTANCE, "GPU_I_PROFILE", *_POD, "resource", "sharing", "hostname"),
+    "Constant 1; one per device and container that the device is allocated to, alone or shared.",
+    "gpu",
+    "UUID",
+    *_INSTANCE,
+    "GPU_I_PROFILE",
+    *CONTAINER,
+    "resource",
+    "sharing",
+    "hostname",
+    optional=(*_OPTIONAL, "GPU_I_PROFILE"),
 )
-SLOTS = Metric(
-    "gpugauge_allocation_slots",
+REPLICAS = metric(
+    "gpugauge_allocation_replicas",
     Kind.GAUGE,
-    "Slots of a shared device that a container holds. A slot is no fixed part of the device.",
-    ("UUID", *_INSTANCE, *_POD, "hostname"),
+    "Replicas of a shared device that are allocated to a container. A replica is no fixed part of the device.",
+    "UUID",
+    *_INSTANCE,
+    *CONTAINER,
+    "hostname",
+    optional=_OPTIONAL,
 )
-HOLDERS = Metric(
-    "gpugauge_device_holders",
+ALLOCATED_PODS = metric(
+    "gpugauge_device_allocated_pods",
     Kind.GAUGE,
-    "Pods that hold a device; 0 on a free one, absent where that is not known.",
-    ("gpu", "UUID", *_INSTANCE, "hostname"),
+    "Pods that a device is allocated to; 0 when it is unallocated, absent where that is not known.",
+    "gpu",
+    "UUID",
+    *_INSTANCE,
+    "hostname",
+    optional=(*_INSTANCE, "hostname"),
 )
-UNMATCHED = Metric(
+UNMATCHED = metric(
     "gpugauge_unmatched_device_ids",
     Kind.GAUGE,
-    "Device ids that the kubelet lists and no device matches.",
-    ("resource", "reason", "hostname"),
+    "Device ids that the kubelet lists and that match no device.",
+    "resource",
+    "reason",
+    "hostname",
+    optional=("hostname",),
 )
 
-METRICS = (INFO, SLOTS, HOLDERS, UNMATCHED)
-
-Pairs = tuple[tuple[str, str], ...]
-
-
-def pod_labels(container: Container) -> Pairs:
-    """A pod on a series of our own, in both spellings; the uid only where it is known."""
-    plain = (("namespace", container.namespace), ("pod", container.pod), ("container", container.name))
-    safe = tuple((f"gpu_{name}", value) for name, value in plain)
-    uid = (("gpu_pod_uid", container.pod_uid),) if container.pod_uid else ()
-    return (*plain, *safe, *uid)
+METRICS = (INFO, REPLICAS, ALLOCATED_PODS, UNMATCHED)
 
 
 def allocation_families(attribution: Attribution, hostname: str) -> tuple[Family, ...]:
-    """The families that have a sample. `hostname` is the node's name; empty when it is not known."""
-    node = (("hostname", hostname),) if hostname else ()
-    samples: tuple[tuple[Metric, Iterator[tuple[Pairs, Value]]], ...] = (
-        (INFO, _info(attribution)),
-        (SLOTS, _slots(attribution)),
-        (HOLDERS, _holders(attribution)),
-        (UNMATCHED, _unmatched(attribution)),
+    """Make the families that have a sample. `hostname` is the node's name; empty when it is not known."""
+    samples: tuple[tuple[Metric, Iterator[Sample]], ...] = (
+        (INFO, _info(attribution, hostname)),
+        (REPLICAS, _replicas(attribution, hostname)),
+        (ALLOCATED_PODS, _allocated_pods(attribution, hostname)),
+        (UNMATCHED, _unmatched(attribution, hostname)),
     )
-    families = (Family(metric, [(Labels((*pairs, *node)), value) for pairs, value in rows]) for metric, rows in samples)
+    families = (Family(metric, list(found)) for metric, found in samples)
     return tuple(family for family in families if family.samples)
 
 
 @dataclass(slots=True)
-class AllocationView:
-    """An attribution with its families, made anew only when devices or allocations change.
+class AttributionCache:
+    """Keeps the last attribution and its families, and makes them anew only when devices or allocations change.
 
-    A pass mostly finds what the one before found; then the very same objects, labels included, are handed out.
-    Owned by one pipeline and called from its sampler thread alone.
+    Most collections have the devices and allocations of the one before, and get the same objects, labels included.
+    Not thread-safe.
     """
 
     hostname: str
     rules: AttributionRules = DEFAULT_RULES
-    _seen: tuple[tuple[Device, ...], Allocations | None] | None = None
-    _view: tuple[Attribution, tuple[Family, ...]] | None = None
+    _inputs: tuple[tuple[Device, ...], Allocations | None] | None = None
+    _results: tuple[Attribution, tuple[Family, ...]] | None = None
 
-    def of(
+    def get(
         self, inventory: tuple[Device, ...], allocations: Allocations | None
     ) -> tuple[Attribution, tuple[Family, ...]]:
-        """Equal to `attribute` and `allocation_families` for these devices and allocations."""
-        if self._view is None or self._seen != (inventory, allocations):
+        """Return what `attribute` and `allocation_families` give for these devices and allocations."""
+        if self._results is None or self._inputs != (inventory, allocations):
             attribution = attribute(inventory, allocations, self.rules)
-            self._view = attribution, allocation_families(attribution, self.hostname)
-            self._seen = inventory, allocations
-        return self._view
+            self._results = attribution, allocation_families(attribution, self.hostname)
+            self._inputs = inventory, allocations
+        return self._results
 
 
-def _instance_labels(device: Device) -> Pairs:
-    if device.gi < 0:
-        return ()
-    compute = (("GPU_CI_ID", str(device.ci)),) if device.ci >= 0 else ()
-    return (("GPU_I_ID", str(device.gi)), *compute)
+def _container(container: PodContainer) -> dict[str, str]:
+    return container_labels(container.namespace, container.pod, container.name, container.pod_uid)
 
 
-def _device_labels(device: Device) -> Pairs:
-    return (("gpu", str(device.index)), ("UUID", device.uuid), *_instance_labels(device))
+def _info(attribution: Attribution, hostname: str) -> Iterator[Sample]:
+    for allocation in attribution.allocations:
+        device = attribution.inventory[allocation.device]
+        yield INFO.sample(
+            1,
+            gpu=str(device.index),
+            UUID=device.uuid,
+            **instance_ids(device),
+            GPU_I_PROFILE=device.profile,
+            **_container(allocation.container),
+            resource=allocation.resource,
+            sharing=allocation.sharing,
+            hostname=hostname,
+        )
 
 
-def _info(attribution: Attribution) -> Iterator[tuple[Pairs, Value]]:
-    for pair in attribution.pairs:
-        device = attribution.inventory[pair.device]
-        profile = (("GPU_I_PROFILE", device.profile),) if device.profile else ()
-        use = (("resource", pair.resource), ("sharing", pair.sharing))
-        yield (*_device_labels(device), *profile, *pod_labels(pair.container), *use), 1
-
-
-def _slots(attribution: Attribution) -> Iterator[tuple[Pairs, Value]]:
-    held: dict[tuple[int, Container], int] = {}
-    for pair in attribution.pairs:
-        held[pair.device, pair.container] = held.get((pair.device, pair.container), 0) + pair.slots
-    for (position, container), slots in held.items():
+def _replicas(attribution: Attribution, hostname: str) -> Iterator[Sample]:
+    """One sample per device and container: replicas given through several resources add up."""
+    totals: dict[tuple[int, PodContainer], int] = {}
+    for allocation in attribution.allocations:
+        key = allocation.device, allocation.container
+        totals[key] = totals.get(key, 0) + allocation.replicas
+    for (position, container), replicas in totals.items():
         device = attribution.inventory[position]
-        if slots:
-            yield (("UUID", device.uuid), *_instance_labels(device), *pod_labels(container)), slots
+        if replicas:
+            labels = {"UUID": device.uuid, **instance_ids(device), **_container(container)}
+            yield REPLICAS.sample(replicas, **labels, hostname=hostname)
 
 
-def _holders(attribution: Attribution) -> Iterator[tuple[Pairs, Value]]:
-    for device, use in zip(attribution.inventory, attribution.uses, strict=True):
-        if use.pods is not None:
-            yield _device_labels(device), use.pods
+def _allocated_pods(attribution: Attribution, hostname: str) -> Iterator[Sample]:
+    for device, state in zip(attribution.inventory, attribution.states, strict=True):
+        if state.pods is not None:
+            labels = {"gpu": str(device.index), "UUID": device.uuid, **instance_ids(device)}
+            yield ALLOCATED_PODS.sample(state.pods, **labels, hostname=hostname)
 
 
-def _unmatched(attribution: Attribution) -> Iterator[tuple[Pairs, Value]]:
+def _unmatched(attribution: Attribution, hostname: str) -> Iterator[Sample]:
     for resource, reason, count in attribution.unmatched:
-        yield (("resource", resource), ("reason", reason)), count
+        yield UNMATCHED.sample(count, resource=resource, reason=reason, hostname=hostname)

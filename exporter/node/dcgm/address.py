@@ -1,42 +1,49 @@
-"""Host engine addresses as `-r` takes them."""
+"""Host engine addresses, in the forms that the option `-r` accepts."""
 
 from dataclasses import dataclass
 
+from exporter.node.dcgm.reasons import DcgmReason
 from exporter.source import SourceError
 
 PORT = 5555
-"""Where nv-hostengine listens unless told otherwise (its `-p`)."""
+"""The port that nv-hostengine listens on without its option `-p`."""
 SOCKET = "/tmp/nv-hostengine"  # noqa: S108 - nv-hostengine's own default (its `-d`)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a host engine listens: `host:port`, or the path of a unix socket."""
+    """Where a host engine listens: `host:port`, or the path of a unix socket.
+
+    This is how dcgmConnect_v2 takes it. Only dcgmConnect_v3 takes URLs, and libdcgm before 4.5 has no v3 (header).
+    """
 
     text: str
     is_unix: bool = False
 
 
 def parse_address(remote: str) -> Address:
-    """`host`, `host:port`, `tcp://host:port`, `unix:///path` or a bare absolute path.
+    """Parse `host`, `host:port`, `tcp://host:port`, `unix:///path` or an absolute path.
 
-    Raises SourceError `address_invalid` with one sentence naming the value.
+    Raises SourceError `address_invalid` with a message that names the value.
     """
     if remote.startswith(("unix://", "/")):
         path = remote.removeprefix("unix://")
         if not path.startswith("/"):
-            raise SourceError("address_invalid", f"host engine address {remote!r}: the socket's path must be absolute")
+            raise SourceError(
+                DcgmReason.ADDRESS_INVALID, f"host engine address {remote!r}: the socket's path must be absolute"
+            )
         return Address(path, is_unix=True)
     host, port = _host_and_port(remote.removeprefix("tcp://"))
     if not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536:  # noqa: PLR2004 - the largest port
         raise SourceError(
-            "address_invalid", f"host engine address {remote!r} is neither host:port, tcp://host:port nor unix:///path"
+            DcgmReason.ADDRESS_INVALID,
+            f"host engine address {remote!r} is neither host:port, tcp://host:port nor unix:///path",
         )
     return Address(f"{host}:{port}")
 
 
 def _host_and_port(text: str) -> tuple[str, str]:
-    if text.startswith("["):
+    if text.startswith("["):  # an IPv6 address: its colons do not begin a port
         host, _, rest = text.partition("]")
         return f"{host}]", rest.removeprefix(":") or str(PORT)
     host, colon, port = text.partition(":")

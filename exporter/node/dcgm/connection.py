@@ -1,19 +1,30 @@
-"""A connection to a DCGM engine, remote or embedded, and the calls that describe what it manages."""
+"""A connection to a DCGM engine, remote or embedded, and the calls that describe the engine and its GPUs."""
 
 import ctypes
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.address import parse_address
-from exporter.node.dcgm.library import Library, version_text
+from exporter.node.dcgm.library import DcgmLibrary, version_text
+from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.devices.architecture import architecture_name
 from exporter.source import SourceError
 
 CONNECT_MILLISECONDS = 3000
+"""How long dcgmConnect_v2 tries; 0 would mean 5000 (header).
+
+It tries again every 50 ms until this time is over (4.6.0, source), also when the port refuses connections: a connect
+to a dead engine takes the whole 3 s (4.6.0, measured).
+"""
 
 
-class Connection:
-    """An open connection. It never heals by itself: after `connection_lost` close it and open another."""
+class EngineConnection:
+    """An open connection to an engine. libdcgm never reconnects (4.6.0, source).
 
-    def __init__(self, library: Library, remote: str | None) -> None:
+    Once a call failed with `connection_lost`, every later one does: close the connection and open another.
+    """
+
+    def __init__(self, library: DcgmLibrary, remote: str | None) -> None:
+        """Connect to the engine at `remote`, or start an embedded engine for None. Raises SourceError."""
         self.library = library
         self.embedded = remote is None
         self._handle = self._embed() if remote is None else self._connect(remote)
@@ -25,38 +36,51 @@ class Connection:
             raise
 
     def call(self, function: str, *arguments: object) -> None:
-        """One call on this connection that must succeed. Raises StatusError."""
+        """Call a function of libdcgm on this connection. Raises StatusError for any status other than OK.
+
+        An engine that does not answer blocks it for 60 s, then the status is -11; that limit is built into libdcgm
+        (4.6.0, source). The parent process ends a reader process that takes longer than its own deadline.
+        """
         self.library.call(function, self._handle, *arguments)
 
     def status(self, function: str, *arguments: object) -> int:
-        """The bare status of one call on this connection."""
+        """Call a function of libdcgm on this connection and return its dcgmReturn_t."""
         return self.library.status(function, self._handle, *arguments)
 
     def close(self) -> None:
-        """Gives the connection back; the engine then drops its groups and watches. Never raises."""
+        """Close the connection, or stop the embedded engine. Never raises.
+
+        The engine then drops the groups, field groups and watches of this connection (4.6.0, source), because
+        `_connect` leaves `persist_after_disconnect` at 0.
+        """
         self.status("dcgmStopEmbedded" if self.embedded else "dcgmDisconnect")
 
     def gpu_ids(self) -> tuple[int, ...]:
-        """The engine's ids of all boards, lost ones included; good for this engine's life only."""
+        """Return the engine's ids of all GPUs, lost ones included. Ids are valid until the engine restarts."""
         ids, count = (ctypes.c_uint32 * layout.MAX_GPUS)(), ctypes.c_int()
+        # All, not only those that DCGM supports: a GPU that cannot be read is reported as down, not left out.
         self.call("dcgmGetAllDevices", ctypes.byref(ids), ctypes.byref(count))
         return tuple(ids[: count.value])
 
-    def gpu_state(self, gpu: int) -> int:
-        """DcgmEntityStatus_t of one board."""
+    def gpu_state(self, gpu_id: int) -> int:
+        """Return the DcgmEntityStatus_t of a GPU."""
         state = ctypes.c_int()
-        self.call("dcgmGetGpuStatus", gpu, ctypes.byref(state))
+        self.call("dcgmGetGpuStatus", gpu_id, ctypes.byref(state))
         return state.value
 
-    def architecture(self, gpu: int) -> str:
-        """`hopper` and the like; empty when the library cannot say."""
+    def architecture(self, gpu_id: int) -> str:
+        """Return the architecture of a GPU, such as `hopper`; empty when it is not known."""
         number = ctypes.c_uint32()
-        if self.status("dcgmGetGpuChipArchitecture", gpu, ctypes.byref(number)) != layout.OK:
+        # A label only, so no status of this call is a failure: libdcgm may even lack the function.
+        if self.status("dcgmGetGpuChipArchitecture", gpu_id, ctypes.byref(number)) != layout.OK:
             return ""
-        return layout.ARCHITECTURES.get(number.value, "")
+        return architecture_name(number.value)
 
     def hierarchy(self) -> layout.Hierarchy:
-        """All GPU instances and compute instances of all boards, as one flat list of rows."""
+        """Return all GPU instances and compute instances of all GPUs as one flat list of rows. Raises StatusError.
+
+        An engine that does not run as root answers -29 (4.6.0, source).
+        """
         answer = layout.Hierarchy(version=layout.HIERARCHY_VERSION)
         self.call("dcgmGetGpuInstanceHierarchy", ctypes.byref(answer))
         return answer
@@ -68,7 +92,14 @@ class Connection:
         flags: int,
         into: "ctypes.Array[ctypes.c_char]",
     ) -> None:
-        """Latest values of all fields of all entities, entity by entity, as records into `into`."""
+        """Read the newest value of every field of every entity, as records into `into`. Raises StatusError.
+
+        The header does not promise an order of the records. They came entity by entity, watched fields in the order
+        asked for, but with LIVE_DATA the fields that map to an NVML field last (4.6.0, measured). A field id that the
+        engine does not know fails a read of watched fields as a whole, with -3 (4.6.0, measured).
+        """
+        # One call costs two 4 MiB messages that are zero-filled, whatever it asks for (4.6.0, source): so callers ask
+        # for many entities at once, not GPU by GPU.
         self.call("dcgmEntitiesGetLatestValues", entities, len(entities), fields, len(fields), flags, into)
 
     def _connect(self, remote: str) -> int:
@@ -77,22 +108,29 @@ class Connection:
             version=layout.CONNECT_VERSION, timeout_ms=CONNECT_MILLISECONDS, address_is_unix_socket=address.is_unix
         )
         handle = ctypes.c_size_t()
+        # Every libdcgm from 3.1 on has _v2; _v3 is missing before 4.5 (header).
         self.library.call("dcgmConnect_v2", address.text.encode(), ctypes.byref(parameters), ctypes.byref(handle))
         return handle.value
 
     def _embed(self) -> int:
         handle = ctypes.c_size_t()
+        # A process has one embedded engine at most: a second start answers OK without setting the handle (4.6.0,
+        # measured). DcgmSource closes a connection before it opens the next.
         self.library.call("dcgmStartEmbedded", layout.OPERATION_AUTO, ctypes.byref(handle))
         return handle.value
 
     def _check_health(self) -> None:
-        # A connect whose login failed still answers OK: only a first request tells.
+        # When the TCP connect works but the login fails, dcgmConnect_v2 drops the connection and returns OK all the
+        # same (4.6.0, source). Only the next request fails, with -21; so one is made at once.
         health = layout.HostengineHealth(version=layout.HEALTH_VERSION)
         self.call("dcgmHostengineIsHealthy", ctypes.byref(health))
         if health.overall_health != 0:
-            raise SourceError("engine_unhealthy", f"the engine says it is not healthy ({health.overall_health})")
+            raise SourceError(
+                DcgmReason.ENGINE_UNHEALTHY, f"the engine reports that it is not healthy ({health.overall_health})"
+            )
 
     def _engine_version(self) -> str:
+        # dcgmVersionInfo gives the library's version, which can differ from the engine's.
         info = layout.VersionInfo(version=layout.VERSION_INFO_VERSION)
         if self.status("dcgmHostengineVersionInfo", ctypes.byref(info)) != layout.OK:
             return ""

@@ -1,40 +1,36 @@
-"""What an engine manages: boards, MIG instances and compute instances, as devices with their entities."""
+"""Discovery: the GPUs, GPU instances and compute instances that an engine lists, as devices with their entities."""
 
 import ctypes
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from exporter.node.dcgm import layout
-from exporter.node.dcgm.connection import Connection
+from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.library import StatusError
-from exporter.node.dcgm.records import RecordBuffer, RecordReader
-from exporter.node.devices.readings import Cell, Device, WantedField
+from exporter.node.dcgm.live_reader import Entity, LiveReader, ValuesByEntity
+from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.devices.device import Device
+from exporter.node.devices.device_source import WantedField
+from exporter.node.devices.readings import SampleValue
 
-Entity = tuple[int, int]
-"""Kind and id, good for one engine life only."""
-Values = Mapping[tuple[int, int, int], Cell]
-"""By kind, id and field."""
-
-_BOARD_FIELDS = (
-    WantedField(layout.FIELD_NAME, "string", "board", "basic"),
-    WantedField(layout.FIELD_NVML_INDEX, "int", "board", "basic"),
-    WantedField(layout.FIELD_SERIAL, "string", "board", "basic"),
-    WantedField(layout.FIELD_UUID, "string", "board", "basic"),
-    WantedField(layout.FIELD_MINOR_NUMBER, "int", "board", "basic"),
-    WantedField(layout.FIELD_PCI_BUS_ID, "string", "board", "basic"),
-    WantedField(layout.FIELD_MIG_MODE, "int", "board", "basic"),
+_GPU_FIELDS = (
+    WantedField(layout.FIELD_NAME, "string", "gpu", "basic"),
+    WantedField(layout.FIELD_NVML_INDEX, "int", "gpu", "basic"),
+    WantedField(layout.FIELD_SERIAL, "string", "gpu", "basic"),
+    WantedField(layout.FIELD_UUID, "string", "gpu", "basic"),
+    WantedField(layout.FIELD_MINOR_NUMBER, "int", "gpu", "basic"),
+    WantedField(layout.FIELD_PCI_BUS_ID, "string", "gpu", "basic"),
+    WantedField(layout.FIELD_MIG_MODE, "int", "gpu", "basic"),
 )
 _INSTANCE_FIELDS = (
     WantedField(layout.FIELD_NAME, "string", "instance", "basic"),
     WantedField(layout.FIELD_UUID, "string", "instance", "basic"),
 )
-_LIVE_INTERVAL = 1e9
-"""Seconds: a live value is never old, whatever the clock of the engine's node says."""
 
 
-class Row(NamedTuple):
-    """One line of the engine's MIG hierarchy."""
+class HierarchyEntry(NamedTuple):
+    """One row of the engine's MIG hierarchy: a GPU instance (ci -1) or a compute instance."""
 
     entity: Entity
     parent: Entity
@@ -43,171 +39,168 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What must stay equal for groups and watches to stay good; cheap to take in every pass."""
+class EngineTopology:
+    """What the engine lists. While it is equal, groups and watches remain valid; cheap enough for every collection."""
 
-    boards: tuple[tuple[int, int], ...]
-    """Engine id and state of each board."""
+    gpus: tuple[tuple[int, int], ...]
+    """Engine id and state of each GPU."""
     hierarchy: bytes
-    """The engine's rows as they are: uuid, instance ids and profile among them."""
+    """The engine's rows, unchanged.
+
+    They contain the GPU's UUID, the NVML ids and the profile, not only entity ids: an entity id is its GPU's id times
+    the number of possible instances plus an index, and is used again after a change of MIG (4.6.0, source).
+    """
     problem: str = ""
     """Why the hierarchy cannot be read; empty when it can."""
 
     @property
     def readable(self) -> tuple[int, ...]:
-        return tuple(gpu for gpu, state in self.boards if state not in layout.GPU_UNREADABLE)
+        """The engine ids of the GPUs that have values."""
+        return tuple(gpu_id for gpu_id, state in self.gpus if state not in layout.GPU_UNREADABLE)
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
-    """Devices and, in parallel, their entities; `parts` holds every entity of the board at that index."""
+class EngineInventory:
+    """The devices of an engine and what belongs to each of them."""
 
     devices: tuple[Device, ...]
     entities: tuple[Entity | None, ...]
-    parts: Mapping[int, tuple[Entity, ...]]
+    """Per device its entity; None on a GPU that cannot be read."""
+    entities_of_gpu: Mapping[int, tuple[Entity, ...]]
+    """By position of a readable GPU in `devices`: its own entity and those of all its instances."""
     down: tuple[str, ...]
+    """UUIDs of GPUs that are known but cannot be read."""
     problems: tuple[tuple[str, str], ...]
+    """(reason, message)."""
     complete: bool = True
-    """Whether every board could be told apart."""
+    """Whether every GPU had a UUID."""
 
     @property
     def readable(self) -> tuple[int, ...]:
-        """Indices of the devices that can be asked."""
+        """Positions of the devices that can be read."""
         return tuple(index for index, entity in enumerate(self.entities) if entity is not None)
 
 
-def shape(connection: Connection) -> Shape:
-    """The engine's boards and instances as of now. Raises SourceError."""
-    boards = tuple((gpu, connection.gpu_state(gpu)) for gpu in connection.gpu_ids())
+def read_topology(connection: EngineConnection) -> EngineTopology:
+    """Read the GPUs and instances that the engine lists now. Raises SourceError."""
+    gpus = tuple((gpu_id, connection.gpu_state(gpu_id)) for gpu_id in connection.gpu_ids())
     try:
         rows = connection.hierarchy()
     except StatusError as error:
-        if error.reason in ("connection_lost", "timeout"):
+        if error.reason in (DcgmReason.CONNECTION_LOST, DcgmReason.TIMEOUT):
             raise
-        return Shape(boards, b"", str(error))
+        # An engine without root rights answers -29 (4.6.0, source); its GPUs can be read all the same.
+        return EngineTopology(gpus, b"", str(error))
+    # Only the rows in use: what is behind them in the record is not defined.
     size = layout.Hierarchy.rows.offset + ctypes.sizeof(layout.HierarchyRow) * rows.count
-    return Shape(boards, bytes(memoryview(rows).cast("B")[:size]))
+    return EngineTopology(gpus, bytes(memoryview(rows).cast("B")[:size]))
 
 
-def hierarchy_rows(raw: bytes) -> tuple[Row, ...]:
-    """The rows of a shape's hierarchy."""
+def hierarchy_rows(raw: bytes) -> tuple[HierarchyEntry, ...]:
+    """Decode the `hierarchy` of an EngineTopology."""
     begin = layout.Hierarchy.rows.offset
     step = ctypes.sizeof(layout.HierarchyRow)
-    rows = (layout.HierarchyRow.from_buffer_copy(raw, place) for place in range(begin, len(raw), step))
+    rows = (layout.HierarchyRow.from_buffer_copy(raw, offset) for offset in range(begin, len(raw), step))
     return tuple(
-        Row((row.entity.kind, row.entity.id), (row.parent.kind, row.parent.id), row.nvml_instance_id, ci=_signed(row))
+        HierarchyEntry(
+            (row.entity.kind, row.entity.id),
+            (row.parent.kind, row.parent.id),
+            row.nvml_instance_id,
+            ci=_compute_instance_id(row),
+        )
         for row in rows
     )
 
 
-def take_inventory(
-    connection: Connection, seen: Shape, known: Mapping[str, Device], driver: str, live: "LiveValues"
-) -> Inventory:
-    """Describes what the shape shows. Boards in `known` (by uuid) that have gone or cannot be read are `down`.
+def discover(
+    connection: EngineConnection, topology: EngineTopology, known: Mapping[str, Device], driver: str, live: LiveReader
+) -> EngineInventory:
+    """Describe every device of the topology. GPUs in `known` (by UUID) that are not listed any more are `down`.
 
-    Asks the driver live, a few dozen milliseconds at most. Raises SourceError.
+    Asks the driver live, which takes a few dozen milliseconds. Raises SourceError.
     """
-    rows = hierarchy_rows(seen.hierarchy)
-    values = live([(layout.ENTITY_GPU, gpu) for gpu in seen.readable], _BOARD_FIELDS)
+    rows = hierarchy_rows(topology.hierarchy)
+    values = live([(layout.ENTITY_GPU, gpu_id) for gpu_id in topology.readable], _GPU_FIELDS)
     values |= live([row.entity for row in rows], _INSTANCE_FIELDS)
-    for gpu, state in seen.boards:
+    for gpu_id, state in topology.gpus:
         if state in layout.GPU_UNREADABLE:
-            values |= _values_of_unreadable(live, gpu)
-    listing = _Listing(values, rows, driver)
-    for gpu, state in seen.boards:
-        listing.add_board(gpu, connection.architecture(gpu), readable=state not in layout.GPU_UNREADABLE)
+            values |= _values_of_unreadable(live, gpu_id)
+    listing = _DeviceList(values, rows, driver)
+    for gpu_id, state in topology.gpus:
+        listing.add_gpu(gpu_id, connection.architecture(gpu_id), readable=state not in layout.GPU_UNREADABLE)
     listing.add_missing(known)
-    if seen.problem:
-        listing.problems.append(("hierarchy_unreadable", f"MIG instances cannot be listed: {seen.problem}"))
+    if topology.problem:
+        message = f"MIG devices cannot be listed: {topology.problem}"
+        listing.problems.append((DcgmReason.HIERARCHY_UNREADABLE, message))
     return listing.inventory()
 
 
-class LiveValues:
-    """What the driver says now, without any watch, of every field of every entity; `wall` gives Unix seconds."""
+def _values_of_unreadable(live: LiveReader, gpu_id: int) -> dict[tuple[int, int, int], SampleValue]:
+    """Read what a GPU in an unreadable state still has, in a call of its own: this call may fail.
 
-    def __init__(self, connection: Connection, wall: Callable[[], float]) -> None:
-        self._connection, self._wall = connection, wall
-
-    def __call__(self, entities: Sequence[Entity], fields: Sequence[WantedField]) -> dict[tuple[int, int, int], Cell]:
-        values: dict[tuple[int, int, int], Cell] = {}
-        step = layout.ENTITIES_PER_CALL[self._connection.library.major]
-        for begin in range(0, len(entities), step):
-            values |= self._some(entities[begin : begin + step], fields)
-        return values
-
-    def _some(self, some: Sequence[Entity], fields: Sequence[WantedField]) -> dict[tuple[int, int, int], Cell]:
-        buffer = RecordBuffer(len(some) * len(fields))
-        reader = RecordReader(buffer, some, fields, _LIVE_INTERVAL)
-        ids = layout.field_ids([field.id for field in fields])
-        self._connection.read(layout.pairs(some), ids, layout.LIVE_DATA, buffer.pointer)
-        columns = reader.decode(int(self._wall() * 1e6)).columns
-        return {
-            (*entity, field.id): cell
-            for field, column in zip(fields, columns, strict=True)
-            for entity, cell in zip(some, column, strict=True)
-        }
-
-
-def _values_of_unreadable(live: LiveValues, gpu: int) -> dict[tuple[int, int, int], Cell]:
-    """A detached board still gives its name and uuid, a lost one may give nothing: either is fine."""
+    A detached GPU has its name, UUID and bus id (4.5 and newer, source). A lost GPU has blanks with status OK, also
+    for its UUID (4.6.0, measured).
+    """
     try:
-        return live([(layout.ENTITY_GPU, gpu)], _BOARD_FIELDS)
+        return live([(layout.ENTITY_GPU, gpu_id)], _GPU_FIELDS)
     except StatusError as error:
-        if error.reason in ("connection_lost", "timeout"):
+        if error.reason in (DcgmReason.CONNECTION_LOST, DcgmReason.TIMEOUT):
             raise
         return {}
 
 
-def _signed(row: layout.HierarchyRow) -> int:
+def _compute_instance_id(row: layout.HierarchyRow) -> int:
+    """The field is unsigned, but on the row of a GPU instance it contains -1 (4.6.0, source)."""
     return int(ctypes.c_int32(row.nvml_compute_instance_id).value)
 
 
-class _Listing:
-    """Collects devices in their order: each board, its GPU instances, the compute instances of shared ones."""
+class _DeviceList:
+    """Collects devices in their order: each GPU, its GPU instances, and the compute instances of a shared one."""
 
-    def __init__(self, values: Values, rows: Iterable[Row], driver: str) -> None:
+    def __init__(self, values: ValuesByEntity, rows: Iterable[HierarchyEntry], driver: str) -> None:
         self._values, self._rows, self._driver = values, tuple(rows), driver
         self._devices: list[Device] = []
         self._entities: list[Entity | None] = []
-        self._parts: dict[int, tuple[Entity, ...]] = {}
+        self._entities_of_gpu: dict[int, tuple[Entity, ...]] = {}
         self._down: list[str] = []
         self._complete = True
         self.problems: list[tuple[str, str]] = []
 
-    def add_board(self, gpu: int, architecture: str, *, readable: bool) -> None:
-        entity = (layout.ENTITY_GPU, gpu)
-        board = self._board(entity, architecture)
-        if board is None:
+    def add_gpu(self, gpu_id: int, architecture: str, *, readable: bool) -> None:
+        """Add a GPU and, when it is readable, its instances."""
+        entity = (layout.ENTITY_GPU, gpu_id)
+        gpu = self._gpu(entity, architecture)
+        if gpu is None:
             self._complete = False
-            sentence = f"the engine lists a board (its id {gpu}) without a uuid"
-            self.problems.append(("device_unidentified", sentence))
+            message = f"the engine lists a GPU (its id {gpu_id}) without a UUID"
+            self.problems.append((DcgmReason.DEVICE_UNIDENTIFIED, message))
             return
         if not readable:
-            self._down.append(board.uuid)
-            self._add(board, None)
+            self._down.append(gpu.uuid)
+            self._add(gpu, None)
             return
-        place = len(self._devices)
-        self._add(board, entity)
-        parts = [entity]
+        position = len(self._devices)
+        self._add(gpu, entity)
+        entities = [entity]
         for row in self._children(entity):
-            parts += [row.entity, *(child.entity for child in self._children(row.entity))]
-            for device, of in self._instances(board, row):
-                self._add(device, of)
-        self._parts[place] = tuple(parts)
+            entities += [row.entity, *(child.entity for child in self._children(row.entity))]
+            for device, own_entity in self._instances(gpu, row):
+                self._add(device, own_entity)
+        self._entities_of_gpu[position] = tuple(entities)
 
     def add_missing(self, known: Mapping[str, Device]) -> None:
-        """Boards that were there before and are not listed any more."""
+        """Add the GPUs that were known before and are not listed any more, as down."""
         present = {device.uuid for device in self._devices}
         for uuid, device in known.items():
             if uuid not in present:
                 self._down.append(uuid)
                 self._add(device, None)
 
-    def inventory(self) -> Inventory:
-        return Inventory(
+    def inventory(self) -> EngineInventory:
+        return EngineInventory(
             tuple(self._devices),
             tuple(self._entities),
-            self._parts,
+            self._entities_of_gpu,
             tuple(self._down),
             tuple(self.problems),
             self._complete,
@@ -217,12 +210,12 @@ class _Listing:
         self._devices.append(device)
         self._entities.append(entity)
 
-    def _children(self, parent: Entity) -> Iterator[Row]:
+    def _children(self, parent: Entity) -> Iterator[HierarchyEntry]:
         return (row for row in self._rows if row.parent == parent)
 
-    def _board(self, entity: Entity, architecture: str) -> Device | None:
+    def _gpu(self, entity: Entity, architecture: str) -> Device | None:
         uuid = self._text(entity, layout.FIELD_UUID)
-        if not uuid:
+        if not uuid:  # the engine's id cannot stand for it: it can mean another GPU after a restart of the engine
             return None
         mig = self._values.get((*entity, layout.FIELD_MIG_MODE))
         return Device(
@@ -237,17 +230,17 @@ class _Listing:
             mig_enabled=None if mig is None else bool(mig),
         )
 
-    def _instances(self, board: Device, row: Row) -> Iterator[tuple[Device, Entity]]:
-        """A GPU instance and, where several compute instances share it, each of those."""
-        parts = list(self._children(row.entity))
-        uuids = tuple(filter(None, (self._text(part.entity, layout.FIELD_UUID) for part in parts)))
+    def _instances(self, gpu: Device, row: HierarchyEntry) -> Iterator[tuple[Device, Entity]]:
+        """Yield a GPU instance and, where several compute instances share it, each of those."""
+        compute_instances = list(self._children(row.entity))
+        uuids = tuple(filter(None, (self._text(child.entity, layout.FIELD_UUID) for child in compute_instances)))
         profile = self._text(row.entity, layout.FIELD_NAME)
-        yield _instance(board, row.gi, -1, profile, uuids), row.entity
-        if len(parts) > 1:
-            for part in parts:
-                own = self._text(part.entity, layout.FIELD_NAME) or profile
-                uuid = self._text(part.entity, layout.FIELD_UUID)
-                yield _instance(board, row.gi, part.ci, own, (uuid,) if uuid else ()), part.entity
+        yield _instance(gpu, row.gi, -1, profile, uuids), row.entity
+        if len(compute_instances) > 1:
+            for child in compute_instances:
+                own_profile = self._text(child.entity, layout.FIELD_NAME) or profile
+                uuid = self._text(child.entity, layout.FIELD_UUID)
+                yield _instance(gpu, row.gi, child.ci, own_profile, (uuid,) if uuid else ()), child.entity
 
     def _text(self, entity: Entity, field: int) -> str:
         value = self._values.get((*entity, field))
@@ -258,19 +251,19 @@ class _Listing:
         return value if isinstance(value, int) else otherwise
 
 
-def _instance(board: Device, gi: int, ci: int, profile: str, uuids: tuple[str, ...]) -> Device:
+def _instance(gpu: Device, gi: int, ci: int, profile: str, uuids: tuple[str, ...]) -> Device:
     return Device(
-        uuid=board.uuid,
-        index=board.index,
-        pci_bus_id=board.pci_bus_id,
-        minor=board.minor,
-        model=board.model,
+        uuid=gpu.uuid,
+        index=gpu.index,
+        pci_bus_id=gpu.pci_bus_id,
+        minor=gpu.minor,
+        model=gpu.model,
         gi=gi,
         ci=ci,
         profile=profile,
         mig_uuids=uuids,
-        serial=board.serial,
-        architecture=board.architecture,
-        driver_version=board.driver_version,
-        mig_enabled=board.mig_enabled,
+        serial=gpu.serial,
+        architecture=gpu.architecture,
+        driver_version=gpu.driver_version,
+        mig_enabled=gpu.mig_enabled,
     )

@@ -1,7 +1,8 @@
-"""Sizes, offsets, version words and numbers of libdcgm's C interface, as far as an exporter needs them.
+"""Sizes, offsets, version words and numbers of libdcgm's C interface, as far as an exporter uses them.
 
-Source of every number, unless said otherwise: `dcgm_structs.h` and `dcgm_agent.h` of DCGM 3.1.8 to 4.6.0, in all of
-which these records are byte for byte the same. A test compares them with NVIDIA's own bindings where installed.
+Source of every number, unless stated otherwise: `dcgm_structs.h` and `dcgm_agent.h` of DCGM 3.1.8 to 4.6.0. In all of
+these versions the records below have the same bytes (measured with a C compiler). Where NVIDIA's own bindings are
+installed, a test compares the numbers with theirs.
 """
 
 import ctypes
@@ -9,21 +10,31 @@ from collections.abc import Sequence
 
 
 def version_word(size: int, version: int) -> int:
-    """What libdcgm expects in the first field of a record: size in the low bits, version in the top byte."""
+    """Return what libdcgm expects in the first field of a record: its size, and its version in the top byte.
+
+    A call with another word fails with -12 (4.6.0, measured), so a record that changed in a new DCGM is not misread.
+    """
     return size | version << 24
 
 
 SUPPORTED_MAJORS = (4, 3)
-"""Library majors in the order they are looked for; any other has layouts we have not checked."""
+"""Major versions of the library in the order of preference; the layouts of any other were not compared."""
 
 ENTITIES_PER_CALL = {3: 64, 4: 1024}
-"""DCGM_GROUP_MAX_ENTITIES(_V2): the limit of a group and of one read, by library major."""
+"""DCGM_GROUP_MAX_ENTITIES(_V2): the limit of a group and of one read, by major version of the library.
+
+1,024 entities are accepted and 1,025 are not (4.6.0, measured).
+"""
 FIELDS_PER_CALL = 127
-"""DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP is 128, but the library refuses a field group that reaches it."""
+"""One less than DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP, which is 128.
+
+A field group of 127 fields can be made, one of 128 is rejected; one read takes 128 (4.6.0, measured).
+"""
 MAX_GPUS = 32
 """DCGM_MAX_NUM_DEVICES."""
 
-# dcgmFieldValue_v2: one value of one field of one entity.
+# dcgmFieldValue_v2: one value of one field of one entity. Of the 4,096 bytes from VALUE_AT_VALUE on, libdcgm writes
+# only 8 for a number: what a reused buffer contained behind them stays (4.6.0, measured).
 VALUE_SIZE = 4128
 VALUE_VERSION = version_word(VALUE_SIZE, 2)
 VALUE_AT_KIND = 4
@@ -32,18 +43,22 @@ VALUE_AT_FIELD = 12
 VALUE_AT_TYPE = 14
 VALUE_AT_STATUS = 16
 VALUE_AT_TIMESTAMP = 24
+"""Microseconds since the epoch, by the clock of the engine's node."""
 VALUE_AT_VALUE = 32
 STRING_LENGTH = 256
-"""DCGM_MAX_STR_LENGTH: room for a text value, its end mark included."""
+"""DCGM_MAX_STR_LENGTH: the bytes of a text value, its final NUL included."""
 
-# Type of a value record: a character code (dcgm_fields.h, DCGM_FT_*).
+# Type of a value record: a character code (DCGM_FT_* of dcgm_fields.h). It is the type of this value, which can differ
+# from the field's: a blank of field 254, a double, is stored as an integer (4.6.0, source).
 TYPE_BINARY = ord("b")
 TYPE_DOUBLE = ord("d")
 TYPE_INT64 = ord("i")
 TYPE_STRING = ord("s")
 TYPE_TIMESTAMP = ord("t")
 
-# "No value" marks (dcgmvalue.h): this number and the three above it.
+# Blank values (dcgmvalue.h): the lowest of each type; the numbers 1, 2 and 3 above it mean not found, not supported and
+# no permission. The engine makes these three of the same answers of NVML, and the lowest of every other NVML error. It
+# stores a blank like any value, with a new timestamp and status OK (4.6.0, source).
 INT64_BLANK = 0x7FFFFFFFFFFFFFF0
 DOUBLE_BLANK = 140737488355328.0
 STRING_BLANK = "<<<NULL>>>"
@@ -51,66 +66,69 @@ STRING_NOT_FOUND = "<<<NOT_FOUND>>>"
 STRING_NOT_SUPPORTED = "<<<NOT_SUPPORTED>>>"
 STRING_NO_PERMISSION = "<<<NOT_PERM>>>"
 
-# Entity kinds (dcgm_field_entity_group_t).
+# Entity groups (dcgm_field_entity_group_t): the kinds of entities.
 ENTITY_NONE = 0
+"""The node itself: a field such as the driver version belongs to no device."""
 ENTITY_GPU = 1
 ENTITY_GPU_INSTANCE = 4
 ENTITY_COMPUTE_INSTANCE = 5
 
 GROUP_EMPTY = 1
+"""Type of a new entity group without members: ours contain only what can be read now."""
 LIVE_DATA = 1
-"""Flag of a read: ask the driver now, without any watch."""
+"""Flag of a read: the engine asks the driver now, and no watch is required.
+
+Never with a profiling field: that crashes the engine (4.6.0, measured).
+"""
 OPERATION_AUTO = 1
-"""An embedded engine that updates its watches by itself."""
+"""An embedded engine with threads of its own that update what is watched."""
 
 # State of a GPU (DcgmEntityStatus_t).
 GPU_OK = 1
 GPU_UNREADABLE = {3: "inaccessible", 4: "lost", 6: "disabled", 7: "detached"}
 
-ARCHITECTURES = {
-    2: "kepler",
-    3: "maxwell",
-    4: "pascal",
-    5: "volta",
-    6: "turing",
-    7: "ampere",
-    8: "ada",
-    9: "hopper",
-    10: "blackwell",
-}
-"""dcgmChipArchitecture_t, the numbers of NVML's nvmlDeviceArchitecture_t."""
-
-# Status codes (dcgmReturn_t).
+# Status codes (dcgmReturn_t), of a call or of a single value.
 OK = 0
-BAD_PARAMETER = -1
-GENERIC_ERROR = -3
+BAD_PARAMETER = -1  # also: a field group with a field id that the engine does not know (4.6.0, measured)
+GENERIC_ERROR = -3  # also: a read of watched fields with such an id (4.6.0, measured)
 NOT_SUPPORTED = -6
+NVML_ERROR = -8
+UNINITIALIZED = -10
+TIMEOUT = -11  # no answer within the 60 s that libdcgm waits (4.6.0, source)
+VERSION_MISMATCH = -12
 UNKNOWN_FIELD = -13
-NO_DATA = -14
+NO_DATA = -14  # a watched event field before its first event (4.6.0, measured)
 STALE_DATA = -15
-NOT_WATCHED = -16
+NOT_WATCHED = -16  # and never was: after an unwatch, the last value comes with its old timestamp (4.6.0, measured)
 NO_PERMISSION = -17
 GPU_LOST = -18
-CONNECTION_LOST = -21
+RESET_REQUIRED = -19
+FUNCTION_NOT_FOUND = -20
+CONNECTION_LOST = -21  # the engine is away, or the connection to it ended: for good (4.6.0, source)
 MAX_LIMIT = -24
-DUPLICATE_KEY = -26
+DUPLICATE_KEY = -26  # a field group's name is taken, by any client of the engine (4.6.0, measured)
 REQUIRES_ROOT = -29
 FIELD_UNSUPPORTED = -32
-MODULE_NOT_LOADED = -33
+MODULE_NOT_LOADED = -33  # remembered until the engine restarts (4.6.0, source)
 PROFILING_NOT_SUPPORTED = -36
-PROFILING_LIBRARY = -37
+PROFILING_LIBRARY = -37  # before Hopper: another process uses the hardware counters (reported)
 PROFILING_MULTI_PASS = -38
 INSTANCE_NOT_FOUND = -45
 COMPUTE_INSTANCE_NOT_FOUND = -46
 PAUSED = -54
+NVML_NOT_LOADED = -56  # a watch of a GPU's field in an engine that found no driver (4.6.0, source)
+NVML_DRIVER_TIMEOUT = -57
+GPU_DETACHED = -67  # 4.x; the driver was unbound from the GPU
 
 # Fields that describe a device (dcgm_fields.h).
 FIELD_DRIVER_VERSION = 1
 FIELD_NVML_VERSION = 2
 FIELD_NAME = 50
+"""The product name of a GPU; the profile, such as `1g.10gb`, of a GPU instance or compute instance (4.6.0, source)."""
 FIELD_NVML_INDEX = 52
 FIELD_SERIAL = 53
 FIELD_UUID = 54
+"""`GPU-…`; of a GPU instance or compute instance `MIG-…`, only where there is a compute instance (4.6.0, source)."""
 FIELD_MINOR_NUMBER = 55
 FIELD_PCI_BUS_ID = 57
 FIELD_MIG_MODE = 67
@@ -124,17 +142,17 @@ class EntityPair(ctypes.Structure):
 
 
 def pairs(entities: Sequence[tuple[int, int]]) -> "ctypes.Array[EntityPair]":
-    """Entities, given as kind and id, as an array that C takes."""
+    """Return entities, each a kind and an id, as an array for libdcgm."""
     return (EntityPair * len(entities))(*(EntityPair(kind, number) for kind, number in entities))
 
 
 def field_ids(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint16]":
-    """Field numbers as an array that C takes."""
+    """Return field ids as an array for libdcgm."""
     return (ctypes.c_uint16 * len(numbers))(*numbers)
 
 
 class ConnectParameters(ctypes.Structure):
-    """dcgmConnectV2Params_v2, 16 bytes; `timeout_ms` 0 means 5000."""
+    """dcgmConnectV2Params_v2, 16 bytes. `timeout_ms` 0 means 5000."""
 
     _fields_ = (
         ("version", ctypes.c_uint32),
@@ -145,19 +163,19 @@ class ConnectParameters(ctypes.Structure):
 
 
 class HostengineHealth(ctypes.Structure):
-    """dcgmHostengineHealth_v1, 8 bytes."""
+    """dcgmHostengineHealth_v1, 8 bytes. `overall_health` 0 means healthy."""
 
     _fields_ = (("version", ctypes.c_uint32), ("overall_health", ctypes.c_uint32))
 
 
 class VersionInfo(ctypes.Structure):
-    """dcgmVersionInfo_v2, 516 bytes; the text is `key:value;…`, `version` among the keys."""
+    """dcgmVersionInfo_v2, 516 bytes. The text is `key:value;…`, with `version` among the keys."""
 
     _fields_ = (("version", ctypes.c_uint32), ("build_info", ctypes.c_char * 512))
 
 
 class HierarchyRow(ctypes.Structure):
-    """dcgmMigHierarchyInfo_v2, 164 bytes: an instance, what it is part of, and its NVML numbers."""
+    """dcgmMigHierarchyInfo_v2, 164 bytes: a GPU instance or compute instance, its parent entity and its NVML ids."""
 
     _fields_ = (
         ("entity", EntityPair),
@@ -172,6 +190,7 @@ class HierarchyRow(ctypes.Structure):
 
 
 HIERARCHY_ROWS = 448
+"""14 for each of the 32 GPUs."""
 
 
 class Hierarchy(ctypes.Structure):

@@ -1,4 +1,4 @@
-"""Finding and loading libdcgm, its functions with their C signatures, and what its status codes mean."""
+"""libdcgm: finding and loading it, the C signatures of its functions, and errors for its status codes."""
 
 import ctypes
 import os
@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from exporter.node.dcgm import layout
+from exporter.node.dcgm.reasons import BY_STATUS, DcgmReason
 from exporter.source import SourceError
 
 _HANDLE = ctypes.c_size_t
@@ -37,62 +38,40 @@ SIGNATURES: Mapping[str, tuple[type, ...]] = {
     "dcgmUnwatchFields": (_HANDLE, _HANDLE, _HANDLE),
     "dcgmEntitiesGetLatestValues": (_HANDLE, _OUT, _UINT, _OUT, _UINT, _UINT, _OUT),
 }
-"""Argument types of what we call (`dcgm_agent.h`); every function returns a dcgmReturn_t."""
+"""Argument types of every function that we call (`dcgm_agent.h`); each returns a dcgmReturn_t.
 
-REASONS: Mapping[int, str] = {
-    -1: "bad_parameter",
-    -3: "engine_error",
-    -6: "not_supported",
-    -8: "driver_error",
-    -10: "connection_lost",
-    -11: "timeout",
-    -12: "version_mismatch",
-    -13: "unknown_field",
-    -17: "no_permission",
-    -18: "gpu_lost",
-    -19: "reset_required",
-    -20: "function_missing",
-    -21: "connection_lost",
-    -24: "limit_reached",
-    -26: "name_taken",
-    -29: "requires_root",
-    -33: "module_not_loaded",
-    -36: "profiling_not_supported",
-    -37: "profiling_in_use",
-    -38: "profiling_multi_pass",
-    -54: "paused",
-    -56: "driver_missing",
-    -57: "driver_timeout",
-    -67: "gpu_detached",
-}
+Handles and group ids are as wide as a pointer: without these types ctypes would pass them as a 32-bit int.
+"""
 
 
 class StatusError(SourceError):
-    """A call answered with a status other than OK; `status` is the dcgmReturn_t."""
+    """A function returned a status other than OK. `status` is its dcgmReturn_t."""
 
     def __init__(self, function: str, status: int) -> None:
-        reason = REASONS.get(status, "engine_error")
+        reason = BY_STATUS.get(status, DcgmReason.ENGINE_ERROR)
         super().__init__(reason, f"{function} answered {status} ({reason.replace('_', ' ')})")
         self.status = status
 
 
-class Library:
-    """A loaded libdcgm; `major` decides how many entities one call may name."""
+class DcgmLibrary:
+    """A loaded and initialized libdcgm. `major` decides how many entities one call may name."""
 
     def __init__(self, path: str) -> None:
+        """Load the file. Raises OSError when it is no library, SourceError when it is not a supported libdcgm."""
         self._functions = _bind(path)
         self.call("dcgmInit")
         self.version = self._own_version(path)
-        # The smaller of what it says and what its file is called: limits are the one thing that differs.
+        # Of the version that it reports and that of its file name, the smaller one: ENTITIES_PER_CALL is the only
+        # limit that differs between them, and the smaller limit fits both.
         self.major = min(int(self.version.partition(".")[0]), _major_of(path) or max(layout.SUPPORTED_MAJORS))
 
     def status(self, function: str, *arguments: object) -> int:
-        """The bare dcgmReturn_t of one call; a function this library lacks answers -20 as the library would."""
+        """Call a function and return its dcgmReturn_t; FUNCTION_NOT_FOUND when this library does not have it."""
         bound = self._functions.get(function)
-        return -20 if bound is None else bound(*arguments)
+        return layout.FUNCTION_NOT_FOUND if bound is None else bound(*arguments)
 
     def call(self, function: str, *arguments: object) -> None:
-        """One call that must succeed. Raises StatusError."""
+        """Call a function. Raises StatusError for any status other than OK."""
         status = self.status(function, *arguments)
         if status != layout.OK:
             raise StatusError(function, status)
@@ -103,24 +82,25 @@ class Library:
         version = version_text(info)
         if version.partition(".")[0] not in map(str, layout.SUPPORTED_MAJORS):
             raise SourceError(
-                "library_unsupported", f"{path} is DCGM {version or 'of unknown version'}; 3.x and 4.x are supported"
+                DcgmReason.LIBRARY_UNSUPPORTED,
+                f"{path} is DCGM {version or 'of unknown version'}; 3.x and 4.x are supported",
             )
         return version
 
 
 def version_text(info: layout.VersionInfo) -> str:
-    """`4.5.3` out of the build information; empty when it holds none."""
+    """Return the version, such as `4.5.3`, out of the build information; empty when there is none in it."""
     found = re.search(r"(?:^|;)version:([0-9][0-9.]*)", info.build_info.decode("utf-8", "replace"))
     return found.group(1) if found else ""
 
 
-def open_library(path: str | None = None) -> Library:
-    """Loads libdcgm: the given file alone, else `.so.4` then `.so.3` by the loader and in the usual folders.
+def open_library(path: str | None = None) -> DcgmLibrary:
+    """Load libdcgm: the given file only, or else the first of `.so.4` and `.so.3` that can be loaded.
 
-    Raises SourceError `library_missing`, or `library_unsupported` for a major we do not know.
+    Raises SourceError `library_missing`, or `library_unsupported` for a major version other than 3 and 4.
     """
     if path is not None:
-        _refuse_other_major(path)
+        _reject_other_major(path)
         return _loaded(path)
     for candidate in _candidates():
         try:
@@ -128,17 +108,19 @@ def open_library(path: str | None = None) -> Library:
         except OSError:
             continue
         return _loaded(candidate)
-    raise SourceError("library_missing", "neither libdcgm.so.4 nor libdcgm.so.3 can be loaded")
+    raise SourceError(DcgmReason.LIBRARY_MISSING, "neither libdcgm.so.4 nor libdcgm.so.3 can be loaded")
 
 
-def _loaded(path: str) -> Library:
+def _loaded(path: str) -> DcgmLibrary:
     try:
-        return Library(path)
+        return DcgmLibrary(path)
     except OSError as error:
-        raise SourceError("library_missing", f"libdcgm cannot be loaded: {error}") from error
+        raise SourceError(DcgmReason.LIBRARY_MISSING, f"libdcgm cannot be loaded: {error}") from error
 
 
 def _candidates() -> Iterator[str]:
+    # A bare soname lets the loader search its cache and LD_LIBRARY_PATH. The folders are those in which NVIDIA's own
+    # bindings look (dcgm_structs.py of 4.6.0); an image may have the files there without a loader cache.
     folders = (f"/usr/lib/{os.uname().machine}-linux-gnu", "/usr/lib64")
     for major in layout.SUPPORTED_MAJORS:
         name = f"libdcgm.so.{major}"
@@ -146,24 +128,28 @@ def _candidates() -> Iterator[str]:
         yield from (path for folder in folders if os.path.exists(path := f"{folder}/{name}"))  # noqa: PTH110 - plain strings go to the loader
 
 
-def _refuse_other_major(path: str) -> None:
+def _reject_other_major(path: str) -> None:
+    """Raise SourceError for a file that is named after another major version, before any of its code runs."""
     major = _major_of(path)
     if major and major not in layout.SUPPORTED_MAJORS:
-        raise SourceError("library_unsupported", f"{path} is libdcgm.so.{major}; .so.4 and .so.3 are supported")
+        raise SourceError(
+            DcgmReason.LIBRARY_UNSUPPORTED, f"{path} is libdcgm.so.{major}; .so.4 and .so.3 are supported"
+        )
 
 
 def _major_of(path: str) -> int:
-    """4 for libdcgm.so.4 and what links to it; 0 when the name does not tell."""
+    """Return 4 for libdcgm.so.4 and for a link to it; 0 when no name contains a major version."""
     found = re.search(r"\.so\.([0-9]+)", os.path.realpath(path)) or re.search(r"\.so\.([0-9]+)", path)
     return int(found.group(1)) if found else 0
 
 
 def _bind(path: str) -> dict[str, Callable[..., int]]:
-    library = ctypes.CDLL(path)  # CDLL, not PyDLL: the interpreter lock is free during calls
+    # CDLL releases the interpreter lock during a call, PyDLL does not: a call can block for 60 s (4.6.0, source).
+    library = ctypes.CDLL(path)
     functions: dict[str, Callable[..., int]] = {}
     for name, arguments in SIGNATURES.items():
         function = getattr(library, name, None)
-        if function is not None:
+        if function is not None:  # an older libdcgm may lack one; then only the call that uses it fails
             function.argtypes, function.restype = arguments, ctypes.c_int
             functions[name] = function
     return functions

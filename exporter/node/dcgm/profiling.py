@@ -1,18 +1,21 @@
-"""Watching profiling fields, which may be refused for reasons of their own: only they are then missing.
+"""Watching profiling fields, which can be rejected for reasons of their own; then only they are missing.
 
-Before Hopper one user at a time may have the hardware counters, and not every set of fields fits into one pass. What
-is final and what may pass follows from the status codes and from how the engine remembers a module's failure.
+Hopper and newer GPUs measure them through NVML's GPM, which any number of processes can use. Before Hopper, NVIDIA's
+closed profiling module reads the hardware counters: one process at a time can have them, and not every set of fields
+can be measured at the same time (source, and reported).
 """
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from exporter.backoff import Backoff
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.library import StatusError
+from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.watch import Entities, Watches
 
-_REFUSALS = frozenset(
+_REJECTIONS = frozenset(
     {
         layout.NOT_SUPPORTED,
         layout.NO_PERMISSION,
@@ -25,16 +28,21 @@ _REFUSALS = frozenset(
         layout.PAUSED,
     }
 )
-_PER_BOARD = frozenset({layout.NOT_SUPPORTED, layout.PROFILING_NOT_SUPPORTED, layout.PROFILING_LIBRARY})
-"""Refusals that may concern one board among several."""
+# Not in this set is MODULE_NOT_LOADED, although one GPU without GPM is enough for it: an engine without the module then
+# rejects the watch of all GPUs of the group (4.6.0, measured).
+_PER_GPU = frozenset({layout.NOT_SUPPORTED, layout.PROFILING_NOT_SUPPORTED, layout.PROFILING_LIBRARY})
+"""Rejections that can be due to one GPU among several."""
 _FINAL = frozenset({layout.NOT_SUPPORTED, layout.PROFILING_NOT_SUPPORTED, layout.MODULE_NOT_LOADED})
-"""Refusals that hold until the engine restarts."""
+"""Rejections that last until the engine restarts: it remembers that the module failed to load (4.6.0, source)."""
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
-"""Seconds until the counters are asked for again; whoever has them, a profiler run say, keeps them for minutes."""
+"""Seconds until the fields are watched again. What uses the counters, such as a profiler, keeps them for minutes."""
+
+Watched = list[tuple[Entities, tuple[int, ...]]]
+"""Which fields of which entities are watched."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RejectedWatch:
     """Fields of entities that the engine does not profile now, and its answer."""
 
     entities: Entities
@@ -43,77 +51,77 @@ class Refusal:
 
     @property
     def final(self) -> bool:
+        """Whether the engine will answer the same until it restarts."""
         return self.error.status in _FINAL
 
     @property
     def problem(self) -> tuple[str, str]:
-        """For Readings.problems."""
-        reason = f"profiling_{self.error.reason.removeprefix('profiling_')}"
+        """The entry for `Readings.problems`."""
+        reason = DcgmReason.of(f"profiling_{self.error.reason.removeprefix('profiling_')}")
         return reason, f"{len(self.fields)} profiling fields of {len(self.entities)} devices: {self.error}"
 
 
 def watch_profiling(
-    watches: Watches, entities: Entities, fields: tuple[int, ...], boards: Sequence[int]
-) -> tuple[list[tuple[Entities, tuple[int, ...]]], list[Refusal]]:
-    """Watches as much as the engine allows: what it took, and what it refused.
+    watches: Watches, entities: Entities, fields: tuple[int, ...], gpus: Sequence[int]
+) -> tuple[Watched, list[RejectedWatch]]:
+    """Watch as much as the engine allows. Returns what is watched and what was rejected.
 
-    `boards` gives the board of each entity: a refusal that may be one board's is tried by halves of the boards.
-    Raises StatusError when the trouble is not one of profiling.
+    `gpus` has one entry per entity: the index of its GPU. A rejection that can be due to one GPU is narrowed down by
+    halves of the GPUs. Raises StatusError when the failure has nothing to do with profiling.
     """
     try:
-        accepted = watches.watch_accepted(entities, fields, "profiling")
+        supported = watches.watch_supported(entities, fields, "profiling")
     except StatusError as error:
-        if error.status not in _REFUSALS:
+        if error.status not in _REJECTIONS:
             raise
         if error.status == layout.PROFILING_MULTI_PASS and len(fields) > 1:
-            return _fewer(watches, entities, fields, boards, error)
-        if error.status in _PER_BOARD and len(set(boards)) > 1:
-            return _by_halves(watches, entities, fields, boards)
-        return [], [Refusal(entities, fields, error)]
-    return [(entities, accepted)] if accepted else [], []
+            return _watch_fewer_fields(watches, entities, fields, gpus, error)
+        if error.status in _PER_GPU and len(set(gpus)) > 1:
+            return _watch_halves(watches, entities, fields, gpus)
+        return [], [RejectedWatch(entities, fields, error)]
+    return [(entities, supported)] if supported else [], []
 
 
-def _fewer(
-    watches: Watches, entities: Entities, fields: tuple[int, ...], boards: Sequence[int], error: StatusError
-) -> tuple[list[tuple[Entities, tuple[int, ...]]], list[Refusal]]:
-    """The first half of the fields, which are in the order of the counters file: the first ones matter most."""
+def _watch_fewer_fields(
+    watches: Watches, entities: Entities, fields: tuple[int, ...], gpus: Sequence[int], error: StatusError
+) -> tuple[Watched, list[RejectedWatch]]:
+    """Watch the first half only: fields are in the order of the counters file, the most important ones first."""
     middle = len(fields) // 2
-    taken, refused = watch_profiling(watches, entities, fields[:middle], boards)
-    return taken, [*refused, Refusal(entities, fields[middle:], error)]
+    watched, rejected = watch_profiling(watches, entities, fields[:middle], gpus)
+    return watched, [*rejected, RejectedWatch(entities, fields[middle:], error)]
 
 
-def _by_halves(
-    watches: Watches, entities: Entities, fields: tuple[int, ...], boards: Sequence[int]
-) -> tuple[list[tuple[Entities, tuple[int, ...]]], list[Refusal]]:
-    ordered = sorted(set(boards))
-    first = set(ordered[: len(ordered) // 2])
-    taken: list[tuple[Entities, tuple[int, ...]]] = []
-    refused: list[Refusal] = []
-    for half in (True, False):
-        chosen = [place for place, board in enumerate(boards) if (board in first) == half]
-        some = tuple(entities[place] for place in chosen)
-        more_taken, more_refused = watch_profiling(watches, some, fields, [boards[place] for place in chosen])
-        taken += more_taken
-        refused += more_refused
-    return taken, refused
+def _watch_halves(
+    watches: Watches, entities: Entities, fields: tuple[int, ...], gpus: Sequence[int]
+) -> tuple[Watched, list[RejectedWatch]]:
+    """Watch one half of the GPUs, then the other."""
+    ordered = sorted(set(gpus))
+    first_half = set(ordered[: len(ordered) // 2])
+    watched: Watched = []
+    rejected: list[RejectedWatch] = []
+    for in_first in (True, False):
+        chosen = [index for index, gpu in enumerate(gpus) if (gpu in first_half) == in_first]
+        some = tuple(entities[index] for index in chosen)
+        more_watched, more_rejected = watch_profiling(watches, some, fields, [gpus[index] for index in chosen])
+        watched += more_watched
+        rejected += more_rejected
+    return watched, rejected
 
 
-class Retry:
-    """When refused profiling is asked for again: after a pause that doubles; never once every refusal is final."""
+class ProfilingRetry:
+    """When rejected profiling is tried again: after a pause that doubles, never if every rejection is final."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._pause = FIRST_PAUSE
-        self._at: float | None = None
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, clock)
+        self._planned = False
 
-    def plan(self, refusals: Sequence[Refusal]) -> None:
-        """Plans the next try after one that ended with these refusals."""
-        if all(refusal.final for refusal in refusals):
-            self._at = None
-            return
-        self._at = self._clock() + self._pause
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+    def plan(self, rejected: Sequence[RejectedWatch]) -> None:
+        """Plan the next attempt after one that ended with these rejections."""
+        self._planned = not all(watch.final for watch in rejected)
+        if self._planned:
+            self._backoff.failed()
 
     @property
     def due(self) -> bool:
-        return self._at is not None and self._clock() >= self._at
+        """Whether it is time for the next attempt."""
+        return self._planned and self._backoff.due

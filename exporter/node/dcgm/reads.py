@@ -1,116 +1,128 @@
-"""From the plan of a pass to calls of the library: rectangles within its limits, and the blocks that come out."""
+"""From the read plan to calls of libdcgm within its limits, and from their records to batches."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from exporter.node.dcgm import layout
-from exporter.node.dcgm.connection import Connection
-from exporter.node.dcgm.discovery import Inventory
-from exporter.node.dcgm.records import Decoded, RecordBuffer, RecordReader
+from exporter.node.dcgm.connection import EngineConnection
+from exporter.node.dcgm.discovery import EngineInventory
+from exporter.node.dcgm.records import DecodedRead, RecordBuffer, RecordReader
 from exporter.node.dcgm.watch import Entities
-from exporter.node.devices.read_plan import Request, Watch
-from exporter.node.devices.readings import Block, Cell, WantedField
+from exporter.node.devices.device_source import WantedField, WatchGroup
+from exporter.node.devices.read_plan import ReadRequest
+from exporter.node.devices.readings import Batch, SampleValue
 
-CELLS_PER_CALL = 4096
-"""Bounds the buffer to 17 MB: a record is 4,128 bytes whatever it holds."""
+SAMPLES_PER_CALL = 4096
+"""Bounds the buffer to 17 MB: a record has 4,128 bytes whatever its value.
+
+The engine's own limit is 130,688 numbers or 119,552 texts; beyond it a read fails with -31 (4.6.0, measured).
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Fields of entities of one level and watch group; `owners[i]` is the device that shows entity i's values."""
+class WatchTarget:
+    """Fields to watch and read of entities of one level and watch group."""
 
-    watch: Watch
+    watch: WatchGroup
     entities: Entities
-    owners: tuple[int, ...]
+    entity_devices: tuple[int, ...]
+    """Per entity, the device that exposes its values, as position in the inventory."""
     fields: tuple[int, ...]
 
     @property
     def devices(self) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(self.owners))
+        """The devices, each once: of an event field, several entities have one device."""
+        return tuple(dict.fromkeys(self.entity_devices))
 
-    def owned(self) -> Iterator[tuple[tuple[int, int], int]]:
-        """Each entity with its owner."""
-        return zip(self.entities, self.owners, strict=True)
+    def entities_with_devices(self) -> Iterator[tuple[tuple[int, int], int]]:
+        """Yield each entity with its device."""
+        return zip(self.entities, self.entity_devices, strict=True)
 
-    def only(self, entities: Entities, fields: tuple[int, ...]) -> "Target":
-        """The part of it that concerns these entities and fields."""
-        owner_of = dict(self.owned())
-        return Target(self.watch, entities, tuple(owner_of[entity] for entity in entities), fields)
+    def restricted_to(self, entities: Entities, fields: tuple[int, ...]) -> "WatchTarget":
+        """Return the target of these of its entities and these fields."""
+        device_of = dict(self.entities_with_devices())
+        return WatchTarget(self.watch, entities, tuple(device_of[entity] for entity in entities), fields)
 
-    def chunks(self, most: int) -> Iterator["Target"]:
-        """The same in parts of at most `most` entities and as many fields as a group holds.
+    def split(self, max_entities: int) -> Iterator["WatchTarget"]:
+        """Yield the target in pieces of at most `max_entities` entities and as many fields as a field group takes.
 
-        The entities of one device stay together.
+        The entities of one device stay together, because the newest of their values is chosen within one read.
         """
         for begin in range(0, len(self.fields), layout.FIELDS_PER_CALL):
             fields = self.fields[begin : begin + layout.FIELDS_PER_CALL]
-            some: list[tuple[int, int]] = []
+            piece: list[tuple[int, int]] = []
             for device in self.devices:
-                own = [entity for entity, owner in self.owned() if owner == device]
-                if some and len(some) + len(own) > most:
-                    yield self.only(tuple(some), fields)
-                    some = []
-                some += own
-            yield self.only(tuple(some), fields)
+                own = [entity for entity, its_device in self.entities_with_devices() if its_device == device]
+                if piece and len(piece) + len(own) > max_entities:
+                    yield self.restricted_to(tuple(piece), fields)
+                    piece = []
+                piece += own
+            yield self.restricted_to(tuple(piece), fields)
 
 
-def targets_of(inventory: Inventory, requests: Sequence[Request], wanted: Mapping[int, WantedField]) -> list[Target]:
-    """What to watch and read for these requests; the node's own fields and unreadable devices left out."""
+def targets_of(
+    inventory: EngineInventory, requests: Sequence[ReadRequest], wanted: Mapping[int, WantedField]
+) -> list[WatchTarget]:
+    """Return what to watch and read for these requests, without the node's own fields and unreadable devices."""
     targets = []
     for request in requests:
         fields = tuple(field for field in request.fields if wanted[field].scope != "system")
         entities: list[tuple[int, int]] = []
-        owners: list[int] = []
+        devices: list[int] = []
         for device in request.devices:
             own = _entities(inventory, device, request.watch)
             entities += own
-            owners += [device] * len(own)
+            devices += [device] * len(own)
         if fields and entities:
-            targets.append(Target(request.watch, tuple(entities), tuple(owners), fields))
+            targets.append(WatchTarget(request.watch, tuple(entities), tuple(devices), fields))
     return targets
 
 
-def _entities(inventory: Inventory, device: int, watch: Watch) -> Entities:
+def _entities(inventory: EngineInventory, device: int, watch: WatchGroup) -> Entities:
     entity = inventory.entities[device]
     if entity is None:
         return ()
-    # The engine files an event under the finest entity that the driver named; it belongs to the board all the same.
-    return inventory.parts.get(device, (entity,)) if watch == "event" else (entity,)
+    # The engine files an event under the smallest entity that the driver named: a compute instance, a GPU instance or
+    # the GPU (4.6.0, source). Events are exposed per GPU, so all of its entities are watched.
+    return inventory.entities_of_gpu.get(device, (entity,)) if watch == "event" else (entity,)
 
 
-class Call:
-    """One call of every pass: its arguments, made once, and its way from records to a block."""
+class BatchRead:
+    """One call that every collection makes: its arguments, prepared once, and the decoding of its records."""
 
     def __init__(
-        self, target: Target, wanted: Mapping[int, WantedField], buffer: RecordBuffer, interval: float
+        self, target: WatchTarget, wanted: Mapping[int, WantedField], buffer: RecordBuffer, interval: float
     ) -> None:
-        self._devices, self._owners, self._fields = target.devices, target.owners, target.fields
+        """`interval` is the collection interval in seconds."""
+        self._devices, self._entity_devices, self._fields = target.devices, target.entity_devices, target.fields
         self._pairs = layout.pairs(target.entities)
         self._buffer = buffer
         fields = [wanted[field] for field in target.fields]
         self._reader = RecordReader(buffer, target.entities, fields, interval)
         self._ids = layout.field_ids(target.fields)
 
-    def read(self, connection: Connection, wall: Callable[[], float]) -> tuple[Block, Decoded]:
-        """Asks and decodes; `wall` gives Unix seconds, to judge ages by. Raises SourceError."""
+    def read(self, connection: EngineConnection, wall: Callable[[], float]) -> tuple[Batch, DecodedRead]:
+        """Read and decode. `wall` gives Unix seconds, for the age of the values. Raises SourceError."""
         connection.read(self._pairs, self._ids, 0, self._buffer.pointer)
         decoded = self._reader.decode(int(wall() * 1e6))
         columns = tuple(decoded.columns)
-        if len(self._owners) != len(self._devices):
-            columns = tuple(map(self._newest, decoded.columns, decoded.stamps))
-        return Block(self._devices, self._fields, columns), decoded
+        if len(self._entity_devices) != len(self._devices):
+            columns = tuple(map(self._newest, decoded.columns, decoded.timestamps))
+        return Batch(self._devices, self._fields, columns), decoded
 
-    def _newest(self, cells: Sequence[Cell], stamps: Sequence[int]) -> tuple[Cell, ...]:
-        """Per device the newest value among its entities."""
-        newest: dict[int, tuple[int, Cell]] = {}
-        for owner, cell, stamp in zip(self._owners, cells, stamps, strict=True):
-            if cell is not None and stamp >= newest.get(owner, (0, None))[0]:
-                newest[owner] = stamp, cell
+    def _newest(self, values: Sequence[SampleValue], timestamps: Sequence[int]) -> tuple[SampleValue, ...]:
+        """Return per device the newest value among its entities."""
+        newest: dict[int, tuple[int, SampleValue]] = {}
+        for device, value, timestamp in zip(self._entity_devices, values, timestamps, strict=True):
+            if value is not None and timestamp >= newest.get(device, (0, None))[0]:
+                newest[device] = timestamp, value
         return tuple(newest.get(device, (0, None))[1] for device in self._devices)
 
 
-def calls_of(targets: Sequence[Target], wanted: Mapping[int, WantedField], interval: float) -> Iterator[Call]:
-    """The calls that read what is watched, all through one buffer."""
-    parts = [part for target in targets for part in target.chunks(max(CELLS_PER_CALL // len(target.fields), 1))]
-    buffer = RecordBuffer(max((len(part.entities) * len(part.fields) for part in parts), default=0))
-    return (Call(part, wanted, buffer, interval) for part in parts)
+def batch_reads(
+    targets: Sequence[WatchTarget], wanted: Mapping[int, WantedField], interval: float
+) -> Iterator[BatchRead]:
+    """Yield the reads of these targets, all through one buffer."""
+    pieces = [piece for target in targets for piece in target.split(max(SAMPLES_PER_CALL // len(target.fields), 1))]
+    buffer = RecordBuffer(max((len(piece.entities) * len(piece.fields) for piece in pieces), default=0))
+    return (BatchRead(piece, wanted, buffer, interval) for piece in pieces)

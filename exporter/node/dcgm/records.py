@@ -1,8 +1,8 @@
-"""From the records of one read to columns of judged cells.
+"""Decoding: from the records of one read to columns of validated values.
 
-A record has 4,128 bytes, of which 40 matter unless it holds a text. Those of all records are brought together first,
-so that the large buffer is walked through once, and taken apart by slices, each one loop in C. A field whose whole
-column is good numbers of one type costs no Python per value.
+A record has 4,128 bytes, of which 40 matter unless its value is a text. These are copied out of all records first, so
+that the large buffer is read once, and then separated by slices, each of which is one loop in C. A field whose whole
+column is valid numbers of one type costs no Python per value.
 """
 
 import ctypes
@@ -14,17 +14,24 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from exporter.node.dcgm import layout
-from exporter.node.dcgm.values import age_limit, judge, status_reason
-from exporter.node.devices.readings import Cell, RejectReason, WantedField
+from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.values import status_reason, validated
+from exporter.node.devices.device_source import WantedField
+from exporter.node.devices.readings import RejectionReason, SampleValue
+from exporter.node.devices.validity import age_limit, counted, in_range
 from exporter.source import SourceError
 
 _USED = layout.VALUE_AT_VALUE + 8
-"""Bytes of a record up to the end of a number."""
+"""Bytes of a record up to the end of a number. Divisible by 8, so that every attribute is at a multiple of its size."""
 _TYPES = {"int": layout.TYPE_INT64, "float": layout.TYPE_DOUBLE, "string": layout.TYPE_STRING}
 
 
 class RecordBuffer:
-    """Room for the records of one read, used again for every read."""
+    """Memory for the records of one read, reused by every read.
+
+    A number overwrites only the first 40 bytes of its record (4.6.0, measured): a text of an earlier read can be behind
+    it. So a record is decoded by its own type, never by its field's.
+    """
 
     def __init__(self, records: int) -> None:
         self.memory = bytearray(max(records, 1) * layout.VALUE_SIZE)
@@ -32,47 +39,54 @@ class RecordBuffer:
 
 
 @dataclass(slots=True)
-class Decoded:
-    """One read: `columns[f][e]`, the stamps (µs) of event fields, and what is not shown and why."""
+class DecodedRead:
+    """The result of one read."""
 
-    columns: list[tuple[Cell, ...]] = field(default_factory=list)
-    stamps: list[tuple[int, ...]] = field(default_factory=list)
-    rejected: Counter[tuple[int, RejectReason]] = field(default_factory=Counter)
+    columns: list[tuple[SampleValue, ...]] = field(default_factory=list)
+    """`columns[f][e]` is the value of field f of entity e; None where there is none to expose."""
+    timestamps: list[tuple[int, ...]] = field(default_factory=list)
+    """As `columns`, in microseconds since the epoch. Of event fields only; empty for the others."""
+    rejected: Counter[tuple[int, RejectionReason]] = field(default_factory=Counter)
+    """How many values are not exposed, by field id and reason."""
     suspect: bool = False
-    """Whether a cell has grown old or is not watched: the engine has forgotten, or the entity is another one now."""
+    """Whether a value is stale or not watched.
+
+    Then the engine has forgotten a watch, or an entity id means another MIG device now: the old watch keeps its last
+    value, with its old timestamp and status OK, for good (4.6.0, source).
+    """
 
 
-class _Parts(NamedTuple):
-    """Records part by part; `places` says where in the buffer each of them lies."""
+class _Records(NamedTuple):
+    """Records, attribute by attribute. `positions` are their positions in the buffer."""
 
-    places: Sequence[int]
+    positions: Sequence[int]
     types: Sequence[int]
     statuses: Sequence[int]
-    stamps: Sequence[int]
+    timestamps: Sequence[int]
     integers: Sequence[int]
     doubles: Sequence[float]
 
-    def column(self, place: int, width: int) -> "_Parts":
-        """One field of all entities, where all fields of an entity stand together."""
-        return _Parts(*(part[place::width] for part in self))  # type: ignore[arg-type] # doubles among integers
+    def column(self, index: int, width: int) -> "_Records":
+        """Return the records of one of `width` fields, where all fields of an entity are next to each other."""
+        return _Records(*(attribute[index::width] for attribute in self))  # type: ignore[arg-type] # doubles among integers
 
     def uniform(self, fresh: tuple[int, int]) -> bool:
-        """Whether all are of one type, in order, and of the time in question."""
+        """Whether all records have one type, status OK and a timestamp within `fresh`."""
         if any(self.statuses) or self.types.count(self.types[0]) != len(self.types):
             return False
-        return fresh[0] <= min(self.stamps) and max(self.stamps) <= fresh[1]
+        return fresh[0] <= min(self.timestamps) and max(self.timestamps) <= fresh[1]
 
 
 Number = TypeVar("Number", int, float)
 
 
-def _every(whole: "array[Number]", offset: int) -> "array[Number]":
-    """The number at that offset of every record, out of the used bytes of all."""
-    return whole[offset // whole.itemsize :: _USED // whole.itemsize]
+def _every(used: "array[Number]", offset: int) -> "array[Number]":
+    """Return the number at this byte offset of every record, out of the used bytes of all records."""
+    return used[offset // used.itemsize :: _USED // used.itemsize]
 
 
 class RecordReader:
-    """Takes one fixed read (these entities, these fields) out of a buffer, pass after pass."""
+    """Decodes one read (always of these entities and fields) from a buffer, at every collection."""
 
     def __init__(
         self,
@@ -81,46 +95,47 @@ class RecordReader:
         fields: Sequence[WantedField],
         interval: float,
     ) -> None:
+        """`interval` is the collection interval in seconds: it bounds the age of a value."""
         self._fields = tuple(fields)
         self._limits = tuple(int(age_limit(wanted, interval) * 1e6) for wanted in fields)
         size = len(entities) * len(fields) * layout.VALUE_SIZE
         self._memory = memoryview(buffer.memory)[:size]
         self._used = [self._memory[begin : begin + _USED] for begin in range(0, size, layout.VALUE_SIZE)]
-        # Expected of every read; arrays of one type compare as bytes.
+        # What is expected of every read. Arrays of one type are compared as bytes, without Python per value.
         self._heads = array("Q", [layout.VALUE_VERSION | kind << 32 for kind, _ in entities for _ in fields])
         self._ids = array("I", [entity for _, entity in entities for _ in fields])
         self._numbers = array("H", [wanted.id for _ in entities for wanted in fields])
         self._types = array("H", [_TYPES[wanted.kind] for _ in entities for wanted in fields])
         self._statuses = array("i", [layout.OK] * len(self._ids))
 
-    def decode(self, now: int) -> Decoded:
-        """The columns as of `now` (µs since the epoch).
+    def decode(self, now: int) -> DecodedRead:
+        """Decode the buffer. `now` is in microseconds since the epoch.
 
-        Raises SourceError `layout_mismatch` when the records are not what was asked for.
+        Raises SourceError `layout_mismatch` when the records are not the ones that were asked for.
         """
-        parts, decoded = self._parts(), Decoded()
-        usual = self._usual(parts, now)
+        records, decoded = self._records(), DecodedRead()
+        usual = self._usual(records, now)
         width = len(self._fields)
-        for place, wanted in enumerate(self._fields):
-            cells = _plain(parts, place, width, wanted) if usual else None
-            if cells is None:
-                cells = self._unusual(parts.column(place, width), place, now, decoded)
-            decoded.columns.append(cells)
-            decoded.stamps.append(tuple(parts.stamps[place::width]) if wanted.watch == "event" else ())
+        for index, wanted in enumerate(self._fields):
+            values = _valid_numbers(records, index, width, wanted) if usual else None
+            if values is None:
+                values = self._column(records.column(index, width), index, now, decoded)
+            decoded.columns.append(values)
+            decoded.timestamps.append(tuple(records.timestamps[index::width]) if wanted.watch == "event" else ())
         return decoded
 
-    def _unusual(self, column: _Parts, place: int, now: int, decoded: Decoded) -> tuple[Cell, ...]:
-        """A column of a read in which something somewhere is not as it mostly is."""
-        wanted, limit = self._fields[place], self._limits[place]
+    def _column(self, column: _Records, index: int, now: int, decoded: DecodedRead) -> tuple[SampleValue, ...]:
+        """Return the values of one column of a read that is not usual as a whole."""
+        wanted, limit = self._fields[index], self._limits[index]
         fresh = (now - limit, now + limit)
-        cells = _plain(column, 0, 1, wanted) if column.uniform(fresh) else None
-        return self._judged(column, wanted, fresh, decoded) if cells is None else cells
+        values = _valid_numbers(column, 0, 1, wanted) if column.uniform(fresh) else None
+        return self._validated_column(column, wanted, fresh, decoded) if values is None else values
 
-    def _parts(self) -> _Parts:
+    def _records(self) -> _Records:
         used = b"".join(self._used)
         shorts, words, longs = array("H", used), array("i", used), array("q", used)
         order = self._order(used)
-        parts = _Parts(
+        records = _Records(
             order,
             _every(shorts, layout.VALUE_AT_TYPE),
             _every(words, layout.VALUE_AT_STATUS),
@@ -129,78 +144,83 @@ class RecordReader:
             _every(array("d", used), layout.VALUE_AT_VALUE),
         )
         if isinstance(order, range):
-            return parts
-        moved = ([part[place] for place in order] for part in parts[1:])
-        return _Parts(order, *moved)  # type: ignore[arg-type] # doubles among integers
+            return records
+        sorted_attributes = ([attribute[position] for position in order] for attribute in records[1:])
+        return _Records(order, *sorted_attributes)  # type: ignore[arg-type] # doubles among integers
 
     def _order(self, used: bytes) -> Sequence[int]:
-        """Where each asked record lies: in the order of asking nearly always, which the header does not promise."""
+        """Return the position of every record that was asked for.
+
+        The header does not promise an order. Records of watched fields came in the order asked for, those of a live
+        read did not (4.6.0, measured). So version word, kind, id and field of every record are compared each time.
+        """
         heads = _every(array("Q", used), 0)  # version word and entity kind in one
         ids = _every(array("I", used), layout.VALUE_AT_ENTITY)
         numbers = _every(array("H", used), layout.VALUE_AT_FIELD)
         if ids == self._ids and numbers == self._numbers and heads == self._heads:
             return range(len(ids))
-        where = {key: place for place, key in enumerate(zip(heads, ids, numbers, strict=True))}
+        positions = {key: position for position, key in enumerate(zip(heads, ids, numbers, strict=True))}
         asked = zip(self._heads, self._ids, self._numbers, strict=True)
         try:
-            return [where[key] for key in asked]
+            return [positions[key] for key in asked]
         except KeyError:
-            sentence = "libdcgm answered with records of another version, entity or field than asked for"
-            raise SourceError("layout_mismatch", sentence) from None
+            message = "libdcgm answered with records of another version, entity or field than asked for"
+            raise SourceError(DcgmReason.LAYOUT_MISMATCH, message) from None
 
-    def _usual(self, parts: _Parts, now: int) -> bool:
-        """Whether every record is in order, of its field's own type, and fresh: then no column need be looked at."""
-        if parts.statuses != self._statuses or parts.types != self._types:
+    def _usual(self, records: _Records, now: int) -> bool:
+        """Whether every record has status OK, the type of its field and a fresh timestamp."""
+        if records.statuses != self._statuses or records.types != self._types:
             return False
         limit = min(self._limits, default=0)
-        return now - limit <= min(parts.stamps) and max(parts.stamps) <= now + limit
+        return now - limit <= min(records.timestamps) and max(records.timestamps) <= now + limit
 
-    def _judged(
-        self, column: _Parts, wanted: WantedField, fresh: tuple[int, int], decoded: Decoded
-    ) -> tuple[Cell, ...]:
-        """The column value by value."""
-        cells: list[Cell] = []
-        for record, kind, status, stamp, integer, double in zip(*column, strict=True):
-            number = double if kind == layout.TYPE_DOUBLE else integer
-            cell, reason = self._cell(wanted, record, kind, status, number)
-            if cell is not None and not fresh[0] <= stamp <= fresh[1]:
-                # An event that has grown old is no failure of its field.
-                cell, reason = None, None if wanted.watch == "event" else "stale"
-            decoded.suspect = decoded.suspect or status == layout.NOT_WATCHED or reason == "stale"
-            if reason is not None and (reason != "blank" or wanted.watch != "event"):
+    def _validated_column(
+        self, column: _Records, wanted: WantedField, fresh: tuple[int, int], decoded: DecodedRead
+    ) -> tuple[SampleValue, ...]:
+        """Validate a column value by value."""
+        values: list[SampleValue] = []
+        for position, type_, status, timestamp, integer, double in zip(*column, strict=True):
+            number = double if type_ == layout.TYPE_DOUBLE else integer
+            value, reason = self._validated(wanted, position, type_, status, number)
+            # A status of OK only means that the engine ever had a value (4.6.0, source): its age decides. A timestamp
+            # of the future is as wrong: then the clocks of the two machines differ, and no age can be trusted.
+            if value is not None and not fresh[0] <= timestamp <= fresh[1]:
+                value, reason = None, RejectionReason.STALE
+            reason = counted(reason, wanted)
+            decoded.suspect = decoded.suspect or status == layout.NOT_WATCHED or reason is RejectionReason.STALE
+            if reason is not None:
                 decoded.rejected[wanted.id, reason] += 1
-            cells.append(cell)
-        return tuple(cells)
+            values.append(value)
+        return tuple(values)
 
-    def _cell(
-        self, wanted: WantedField, record: int, kind: int, status: int, number: float
-    ) -> tuple[Cell, RejectReason | None]:
+    def _validated(
+        self, wanted: WantedField, position: int, type_: int, status: int, number: float
+    ) -> tuple[SampleValue, RejectionReason | None]:
         if status != layout.OK:
             return None, status_reason(status)
-        if kind in (layout.TYPE_INT64, layout.TYPE_TIMESTAMP, layout.TYPE_DOUBLE):
-            return judge(number, wanted)
-        if kind == layout.TYPE_STRING:
-            return judge(self._text(record), wanted)
-        return None, "not_supported"
+        if type_ in (layout.TYPE_INT64, layout.TYPE_TIMESTAMP, layout.TYPE_DOUBLE):
+            return validated(number, wanted)
+        if type_ == layout.TYPE_STRING:
+            return validated(self._text(position), wanted)
+        return None, RejectionReason.NOT_SUPPORTED
 
-    def _text(self, record: int) -> str:
-        begin = record * layout.VALUE_SIZE + layout.VALUE_AT_VALUE
+    def _text(self, position: int) -> str:
+        begin = position * layout.VALUE_SIZE + layout.VALUE_AT_VALUE
         raw = bytes(self._memory[begin : begin + layout.STRING_LENGTH])
         return raw.partition(b"\0")[0].decode("utf-8", "replace")
 
 
-def _plain(parts: _Parts, place: int, width: int, wanted: WantedField) -> tuple[Cell, ...] | None:
-    """A whole uniform column at once when every value is a good number; else None."""
-    kind = parts.types[place]
-    if kind == layout.TYPE_INT64:
-        values: Sequence[float] = parts.integers[place::width]
-        mark: float = layout.INT64_BLANK  # an integer all the same: as a float it would be another number
-    elif kind == layout.TYPE_DOUBLE:
-        values, mark = parts.doubles[place::width], layout.DOUBLE_BLANK
-        if not math.isfinite(sum(values)):  # one that is not finite makes the sum likewise
+def _valid_numbers(records: _Records, index: int, width: int, wanted: WantedField) -> tuple[SampleValue, ...] | None:
+    """Return a column of one type at once if every value is a valid number, else None."""
+    type_ = records.types[index]
+    if type_ == layout.TYPE_INT64:
+        values: Sequence[float] = records.integers[index::width]
+        blank: float = layout.INT64_BLANK  # stays an int: converted to a float it would be another number
+    elif type_ == layout.TYPE_DOUBLE:
+        values, blank = records.doubles[index::width], layout.DOUBLE_BLANK
+        if not math.isfinite(sum(values)):  # NaN or infinite if any of the values is
             return None
     else:
         return None
     highest = max(values)
-    in_range = wanted.high is None or highest <= wanted.high
-    return tuple(values) if highest < mark and in_range else None
+    return tuple(values) if highest < blank and in_range(highest, wanted) else None

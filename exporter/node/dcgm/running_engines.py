@@ -1,4 +1,7 @@
-"""Which DCGM engines this node already has: one that listens, or one inside another process, as far as /proc shows."""
+"""Which DCGM engines the node already has: one that listens, or one inside another process, as far as /proc shows.
+
+Two engines on one node are not supported by NVIDIA and can deadlock the driver (reported, DCGM issue 108).
+"""
 
 import os
 import socket
@@ -12,30 +15,31 @@ PROC = Path("/proc")
 
 
 def listening_engine(port: int = PORT, path: str = SOCKET) -> str | None:
-    """Address, as `-r` takes it, of a host engine at one of its default places; None when nobody listens there."""
-    if _answers(socket.AF_UNIX, path):
+    """Return the address, as `-r` takes it, of a host engine on the default socket or port; None if nothing listens."""
+    if _accepts(socket.AF_UNIX, path):
         return f"unix://{path}"
-    if _answers(socket.AF_INET, ("127.0.0.1", port)):
+    if _accepts(socket.AF_INET, ("127.0.0.1", port)):
         return f"127.0.0.1:{port}"
     return None
 
 
 def foreign_engines(proc: Path = PROC) -> tuple[int, ...]:
-    """Process ids of other engines: nv-hostengine, or a process that maps both libdcgm and NVML.
+    """Return the process ids of other engines: nv-hostengine, or a process that maps both libdcgm and NVML.
 
-    A mere client of an engine maps libdcgm alone. Processes of other pid namespaces, and maps that may not be read,
-    stay unseen.
+    A client of an engine maps libdcgm alone. Processes in other pid namespaces, and those whose maps may not be read,
+    are not found.
     """
-    return tuple(pid for pid in _others(proc) if _is_engine(proc / str(pid)))
+    return tuple(pid for pid in _other_processes(proc) if _is_engine(proc / str(pid)))
 
 
-def _answers(family: socket.AddressFamily, address: str | tuple[str, int]) -> bool:
+def _accepts(family: socket.AddressFamily, address: str | tuple[str, int]) -> bool:
+    # A plain connect, not dcgmConnect_v2: that takes its whole timeout where nothing listens (4.6.0, measured).
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.settimeout(CONNECT_SECONDS)
         return probe.connect_ex(address) == 0
 
 
-def _others(proc: Path) -> Iterator[int]:
+def _other_processes(proc: Path) -> Iterator[int]:
     own = os.getpid()
     for entry in proc.iterdir():
         if entry.name.isdecimal() and int(entry.name) != own:
@@ -47,6 +51,6 @@ def _is_engine(process: Path) -> bool:
         if (process / "comm").read_text(errors="replace").strip() == "nv-hostengine":
             return True
         maps = (process / "maps").read_text(errors="replace")
-    except OSError:  # gone meanwhile, or not ours to read
+    except OSError:  # the process has ended, or its files may not be read
         return False
     return "libdcgm.so" in maps and "libnvidia-ml.so" in maps

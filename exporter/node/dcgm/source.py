@@ -1,24 +1,32 @@
-"""The `dcgm` source: a host engine or an embedded one, opened when first read and again after every loss."""
+"""The `dcgm` source: a host engine or an embedded one, opened by the first read and again after every loss."""
 
 from collections.abc import Callable
 
-from exporter.node.dcgm.connection import Connection
-from exporter.node.dcgm.library import Library, open_library
-from exporter.node.dcgm.session import Clocks, Session
-from exporter.node.devices.readings import Device, ReaderConfig, Readings
+from exporter.backoff import Backoff
+from exporter.node.dcgm.connection import EngineConnection
+from exporter.node.dcgm.library import DcgmLibrary, open_library
+from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.session import Clocks, EngineSession
+from exporter.node.devices.device import Device
+from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.readings import Readings
 from exporter.source import SourceError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds between two attempts to open, doubling."""
-_DEAD_ENGINE = frozenset({"driver_missing", "driver_error"})
-"""With an embedded engine these last as long as the process: it looks for the driver once."""
+_DEAD_ENGINE = frozenset({DcgmReason.DRIVER_MISSING, DcgmReason.DRIVER_ERROR})
+"""Of an embedded engine these last as long as its process, because it looks for the driver only once.
+
+An engine without NVML starts all the same, lists no GPU and answers -56 to a watch; before 4.5, one whose driver was
+reloaded answers -56 or -8 (source).
+"""
 
 
 class DcgmSource:
-    """A DeviceSource over libdcgm; `config.remote` names a host engine, None embeds one.
+    """A DeviceSource over libdcgm. `config.remote` is the address of a host engine; None means an embedded engine.
 
-    Reasons of its SourceErrors: `library_missing`, `library_unsupported`, `address_invalid`, `engine_unhealthy`,
-    `engine_dead`, `no_devices`, `layout_mismatch`, and those of `library.REASONS`.
+    Reasons of its SourceErrors are DcgmReasons: those of `reasons.BY_STATUS` and `library_missing`,
+    `library_unsupported`, `address_invalid`, `engine_unhealthy`, `engine_dead`, `no_devices`, `layout_mismatch`.
     """
 
     name = "dcgm"
@@ -27,71 +35,71 @@ class DcgmSource:
         self,
         config: ReaderConfig,
         clocks: Clocks | None = None,
-        load: Callable[[str | None], Library] = open_library,
+        load: Callable[[str | None], DcgmLibrary] = open_library,
     ) -> None:
         self._config, self._clocks, self._load = config, clocks or Clocks(), load
-        self._library: Library | None = None
-        self._session: Session | None = None
+        self._library: DcgmLibrary | None = None
+        self._session: EngineSession | None = None
         self._known: dict[str, Device] = {}
-        self._pause, self._not_before = FIRST_PAUSE, 0.0
-        self._failure = SourceError("connection_lost", "not opened yet")
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._clocks.steady)
+        self._failure = SourceError(DcgmReason.CONNECTION_LOST, "not opened yet")
 
     def read(self) -> Readings:
-        """What the engine knows now. Raises SourceError; the next read opens anew when its time has come."""
+        """Read the devices. Raises SourceError; a later read opens again, after a pause."""
         if self._session is not None:
             try:
                 return self._read(self._session)
             except SourceError as error:
-                self._drop()
-                if error.reason != "connection_lost":
-                    raise self._put_off(error) from error
-        # An engine that was restarted may be there already: one try at once.
+                self._drop_session()
+                if error.reason != DcgmReason.CONNECTION_LOST:
+                    raise self._postponed(error) from error
+        # After a lost connection one attempt at once, because an engine that was restarted may listen already.
         return self._reopened()
 
     def close(self) -> None:
-        """Watches, groups, connection, library, in this order."""
-        self._drop()
+        """Remove watches and groups, close the connection and shut libdcgm down, in this order."""
+        self._drop_session()
         if self._library is not None:
             self._library.status("dcgmShutdown")
             self._library = None
 
     def _reopened(self) -> Readings:
-        wait = self._not_before - self._clocks.steady()
-        if wait > 0:
-            raise SourceError(self._failure.reason, f"{self._failure}; next try in {wait:.0f} s")
+        if not self._backoff.due:
+            wait = self._backoff.remaining
+            raise SourceError(self._failure.reason, f"{self._failure}; next attempt in {wait:.0f} s")
         try:
             self._session = self._open()
             readings = self._read(self._session)
         except SourceError as error:
-            self._drop()
-            raise self._put_off(error) from error
-        self._pause = FIRST_PAUSE
+            self._drop_session()
+            raise self._postponed(error) from error
+        self._backoff.reset()
         return readings
 
-    def _open(self) -> Session:
+    def _open(self) -> EngineSession:
         if self._library is None:
             self._library = self._load(self._config.library)
-        connection = Connection(self._library, self._config.remote)
-        return Session(connection, self._config, self._known, self._clocks)
+        connection = EngineConnection(self._library, self._config.remote)
+        return EngineSession(connection, self._config, self._known, self._clocks)
 
-    def _read(self, session: Session) -> Readings:
+    def _read(self, session: EngineSession) -> Readings:
         try:
             readings = session.read()
         except SourceError as error:
             if self._config.remote is None and error.reason in _DEAD_ENGINE:
-                raise SourceError("engine_dead", f"the embedded engine has no driver: {error}") from error
+                raise SourceError(DcgmReason.ENGINE_DEAD, f"the embedded engine has no driver: {error}") from error
             raise
         if self._config.remote is None and not readings.inventory:
-            raise SourceError("no_devices", "the embedded engine sees no GPU")
+            raise SourceError(DcgmReason.NO_DEVICES, "the embedded engine lists no GPU")
         return readings
 
-    def _drop(self) -> None:
+    def _drop_session(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             session.close()
 
-    def _put_off(self, error: SourceError) -> SourceError:
+    def _postponed(self, error: SourceError) -> SourceError:
+        """Postpone the next attempt because of this error, and return the error to raise."""
         self._failure = error
-        self._not_before = self._clocks.steady() + self._pause
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        self._backoff.failed()
         return SourceError(error.reason, str(error))

@@ -1,75 +1,70 @@
-"""Whether one raw value of the library is a value: by status, by the marks that mean "no value", and by age."""
+"""Which raw values of libdcgm are values: by their status, and by the blank values that stand for none. Pure."""
 
 from exporter.node.dcgm import layout
-from exporter.node.devices.readings import Cell, RejectReason, WantedField
+from exporter.node.devices.device_source import WantedField
+from exporter.node.devices.readings import RejectionReason, SampleValue
+from exporter.node.devices.validity import checked
 
-EVENT_SECONDS = 300.0
-"""How long the last event (an XID) is shown: it is news, not a state."""
-INFOROM_SECONDS = 120.0
-"""The engine reads what the board keeps in its inforom every 30 s at most, whatever the interval."""
-INFOROM_FIELDS = frozenset({*range(300, 347), *range(385, 397), 1507})
-"""ECC counters, retired pages and remapped rows."""
-LEAST_SECONDS = 5.0
-
-_STATUS_REASONS: dict[int, RejectReason] = {
-    layout.NOT_SUPPORTED: "not_supported",
-    layout.FIELD_UNSUPPORTED: "not_supported",
-    layout.UNKNOWN_FIELD: "not_supported",
-    layout.PROFILING_NOT_SUPPORTED: "not_supported",
-    layout.MODULE_NOT_LOADED: "not_supported",
-    layout.NO_PERMISSION: "no_permission",
-    layout.REQUIRES_ROOT: "no_permission",
-    layout.INSTANCE_NOT_FOUND: "not_found",
-    layout.COMPUTE_INSTANCE_NOT_FOUND: "not_found",
-    layout.STALE_DATA: "stale",
+_STATUS_REASONS: dict[int, RejectionReason] = {
+    layout.NOT_SUPPORTED: RejectionReason.NOT_SUPPORTED,
+    layout.FIELD_UNSUPPORTED: RejectionReason.NOT_SUPPORTED,
+    layout.UNKNOWN_FIELD: RejectionReason.NOT_SUPPORTED,
+    layout.PROFILING_NOT_SUPPORTED: RejectionReason.NOT_SUPPORTED,
+    layout.MODULE_NOT_LOADED: RejectionReason.NOT_SUPPORTED,
+    layout.NO_PERMISSION: RejectionReason.NO_PERMISSION,
+    layout.REQUIRES_ROOT: RejectionReason.NO_PERMISSION,
+    layout.INSTANCE_NOT_FOUND: RejectionReason.NOT_FOUND,
+    layout.COMPUTE_INSTANCE_NOT_FOUND: RejectionReason.NOT_FOUND,
+    layout.STALE_DATA: RejectionReason.STALE,
 }
-_SILENT = frozenset({layout.GPU_LOST})
-"""Statuses that are no news about the field: a lost board is reported as such."""
-_MARKS: tuple[RejectReason, ...] = ("blank", "not_found", "not_supported", "no_permission")
-_TEXT_MARKS: dict[str, RejectReason] = {
-    layout.STRING_BLANK: "blank",
-    layout.STRING_NOT_FOUND: "not_found",
-    layout.STRING_NOT_SUPPORTED: "not_supported",
-    layout.STRING_NO_PERMISSION: "no_permission",
+_NOT_ABOUT_THE_FIELD = frozenset({layout.GPU_LOST})
+"""Statuses that are not counted as rejections: a lost GPU is reported as such, not once per field."""
+_BLANKS: tuple[RejectionReason, ...] = (
+    RejectionReason.BLANK,
+    RejectionReason.NOT_FOUND,
+    RejectionReason.NOT_SUPPORTED,
+    RejectionReason.NO_PERMISSION,
+)
+"""By distance from the lowest blank value (dcgmvalue.h)."""
+_TEXT_BLANKS: dict[str, RejectionReason] = {
+    layout.STRING_BLANK: RejectionReason.BLANK,
+    layout.STRING_NOT_FOUND: RejectionReason.NOT_FOUND,
+    layout.STRING_NOT_SUPPORTED: RejectionReason.NOT_SUPPORTED,
+    layout.STRING_NO_PERMISSION: RejectionReason.NO_PERMISSION,
 }
 
 
-def age_limit(wanted: WantedField, interval: float) -> float:
-    """Seconds after which a value no longer tells how things are now."""
-    if wanted.watch == "event":
-        return max(3 * interval, EVENT_SECONDS)
-    least = INFOROM_SECONDS if wanted.id in INFOROM_FIELDS else LEAST_SECONDS
-    return max(3 * interval, least)
+def number_reason(value: float, blank: float) -> RejectionReason | None:
+    """Return why a raw number is no value, or None when it is one. `blank` is the lowest blank value of its type.
 
-
-def number_reason(value: float, mark: float) -> RejectReason | None:
-    """Why a raw number is no value, or None when it is one; `mark` is the lowest "no value" of its type."""
+    Every number from there on is blank: so does dcgmvalue.h test it.
+    """
     if value != value:  # noqa: PLR0124 - the test for NaN
-        return "blank"
-    if value < mark:
+        return RejectionReason.BLANK
+    if value < blank:
         return None
-    kind = value - mark
-    return _MARKS[int(kind)] if kind in (1, 2, 3) else "blank"
+    distance = value - blank
+    return _BLANKS[int(distance)] if distance in (1, 2, 3) else RejectionReason.BLANK
 
 
-def text_reason(text: str) -> RejectReason | None:
-    """Why a text is no value, or None when it is one."""
-    if text.startswith("<<<") and ">>>" in text:
-        return _TEXT_MARKS.get(text, "blank")
-    return None if text else "blank"
+def text_reason(text: str) -> RejectionReason | None:
+    """Return why a text is no value, or None when it is one."""
+    if text.startswith("<<<") and ">>>" in text:  # the test of dcgmvalue.h, which also fits blanks yet to come
+        return _TEXT_BLANKS.get(text, RejectionReason.BLANK)
+    return None if text else RejectionReason.BLANK
 
 
-def status_reason(status: int) -> RejectReason | None:
-    """Why a value with a status other than OK is not shown; None when that is no news about the field."""
-    return None if status in _SILENT else _STATUS_REASONS.get(status, "blank")
+def status_reason(status: int) -> RejectionReason | None:
+    """Return why a value with a status other than OK is not exposed; None when that is not due to its field."""
+    return None if status in _NOT_ABOUT_THE_FIELD else _STATUS_REASONS.get(status, RejectionReason.BLANK)
 
 
-def judge(value: float | str, wanted: WantedField) -> tuple[Cell, RejectReason | None]:
-    """The value, or None and why: its own type decides which marks hold for it."""
+def validated(value: float | str, wanted: WantedField) -> tuple[SampleValue, RejectionReason | None]:
+    """Return the value, or None and why it is rejected."""
     if isinstance(value, str):
-        reason = text_reason(value) or (None if wanted.kind == "string" else "blank")
+        reason = text_reason(value) or (None if wanted.kind == "string" else RejectionReason.BLANK)
     else:
+        # By the value's own type, not its field's. 2^47, the blank double, is a possible value of an integer field: a
+        # counter of bytes or cycles gets there.
         reason = number_reason(value, layout.INT64_BLANK if isinstance(value, int) else layout.DOUBLE_BLANK)
-        if reason is None and wanted.high is not None and value > wanted.high:
-            reason = "out_of_range"
-    return (value, None) if reason is None else (None, reason)
+    return checked(value, wanted) if reason is None else (None, reason)

@@ -1,7 +1,7 @@
 """The counters file: which fields are exposed, under which name, type and help text.
 
-The grammar is dcgm-exporter's CSV (name, type, help), read more generously: comments may be indented, help
-texts may hold commas, quotes may follow a blank. A row that cannot be used costs only itself.
+The format is dcgm-exporter's CSV (name, type, help), with more allowed: comments may be indented, help texts may
+contain commas, quotes may follow a blank. A row that cannot be used is left out and reported; all others are used.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ COLUMNS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
-    """One row: `name` is the spelling in the file and so the name on the page."""
+class CounterRow:
+    """One row. `name` is the metric's name as the file spells it; a field may have several spellings."""
 
     name: str
     type: Literal["gauge", "counter", "untyped", "label"]
@@ -25,14 +25,24 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """A file as far as it could be used; `problems` holds one sentence for each row that could not."""
+    """The rows of a file that can be used; `problems` has one message for each row that cannot."""
 
-    rows: tuple[Counter, ...]
+    rows: tuple[CounterRow, ...]
     problems: tuple[str, ...]
 
     @property
+    def sample_rows(self) -> tuple[CounterRow, ...]:
+        """The rows that become metric families."""
+        return tuple(row for row in self.rows if row.type != "label")
+
+    @property
+    def label_rows(self) -> tuple[CounterRow, ...]:
+        """The rows whose values become labels of every DCGM-named series."""
+        return tuple(row for row in self.rows if row.type == "label")
+
+    @property
     def fields(self) -> tuple[Field, ...]:
-        """The distinct fields asked for, in the order of the file."""
+        """The distinct fields of the rows, in the order of the file."""
         return tuple({row.field.id: row.field for row in self.rows}.values())
 
 
@@ -47,11 +57,11 @@ def _unquote(text: str) -> str:
     return text
 
 
-def _counter(line: str) -> Counter:
-    cells = [_unquote(cell) for cell in line.split(",", COLUMNS - 1)]
-    if len(cells) < COLUMNS:
+def _counter(line: str) -> CounterRow:
+    columns = [_unquote(column) for column in line.split(",", COLUMNS - 1)]
+    if len(columns) < COLUMNS:
         raise _RowError(f"expected 'name, type, help', found {line.strip()!r}")
-    name, type_, help_ = cells
+    name, type_, help_ = columns
     field = fields_by_name().get(name)
     if field is None:
         raise _RowError(f"unknown field {name!r}")
@@ -60,12 +70,12 @@ def _counter(line: str) -> Counter:
         raise _RowError(f"type {type_!r} of {name} is not one of {', '.join(TYPES)}")
     if field.kind == "string" and kind != "label":
         raise _RowError(f"{name} is text and can only be a label, not a {kind}")
-    return Counter(name, kind, help_, field)  # type: ignore[arg-type] # kind is one of TYPES
+    return CounterRow(name, kind, help_, field)  # type: ignore[arg-type] # kind is one of TYPES
 
 
 def parse(text: str, file: str) -> Counters:
-    """Read a counters file's text; `file` only names it in sentences."""
-    rows: dict[str, Counter] = {}
+    """Parse a counters file's text. `file` is its name in messages."""
+    rows: dict[str, CounterRow] = {}
     problems: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):

@@ -1,7 +1,7 @@
-"""The DCGM fields we know: number, names of every generation, type, unit and scope, as data in `fields.csv`.
+"""The DCGM fields that gpugauge can expose: id, every name, type, unit and scope, from `fields.csv`.
 
-Numbers and types are those of NVIDIA's `dcgm_fields.h` from 3.1 to 4.6; a field's number never changed in that
-span, its name often did, so every spelling leads to the same number.
+Ids and types are those of NVIDIA's `dcgm_fields.h`, DCGM 3.1 to 4.6. In these versions a field's id never changed but
+its name often did, so every spelling of a name leads to the same id.
 """
 
 import csv
@@ -11,23 +11,26 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, cast
 
-from exporter.node.devices.readings import WantedField
+from exporter.node.devices.device_source import Scope, WantedField, WatchGroup
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One DCGM field. `unit` is that of the library's value, before any conversion."""
+    """One DCGM field."""
 
     id: int
     kind: Literal["int", "float", "string"]
-    scope: Literal["system", "board", "instance"]
-    watch: Literal["basic", "profiling", "event"]
+    scope: Scope
+    watch: WatchGroup
     unit: str
+    """The unit of the library's value, before any conversion."""
     high: float | None
+    """Largest possible value; anything above is out of range. None where there is no such limit."""
     names: tuple[str, ...]
+    """Every spelling; the classic one of dcgm-exporter's counters file first."""
 
     def wanted(self) -> WantedField:
-        """The part of it that a reader needs."""
+        """What a source needs to know of the field."""
         return WantedField(self.id, self.kind, self.scope, self.watch, self.high)
 
 
@@ -35,8 +38,8 @@ def _field(row: dict[str, str]) -> Field:
     return Field(
         id=int(row["id"]),
         kind=cast("Literal['int', 'float', 'string']", row["kind"]),
-        scope=cast("Literal['system', 'board', 'instance']", row["scope"]),
-        watch=cast("Literal['basic', 'profiling', 'event']", row["watch"]),
+        scope=cast("Scope", row["scope"]),
+        watch=cast("WatchGroup", row["watch"]),
         unit=row["unit"],
         high=float(row["high"]) if row["high"] else None,
         names=tuple(row["names"].split()),
@@ -45,12 +48,12 @@ def _field(row: dict[str, str]) -> Field:
 
 @cache
 def fields() -> Mapping[int, Field]:
-    """Every known field by number."""
+    """Every known field by id."""
     table = files("exporter.node.devices").joinpath("fields.csv").read_text(encoding="utf-8")
     return {field.id: field for field in map(_field, csv.DictReader(table.splitlines()))}
 
 
 @cache
 def fields_by_name() -> Mapping[str, Field]:
-    """Every known spelling; the old lower-case names of the 1.x exporter among them."""
+    """Every known field by every spelling, the lower-case names of dcgm-exporter 1.x included."""
     return {name: field for field in fields().values() for name in field.names}

@@ -1,108 +1,131 @@
-"""The labels of a device's series: who it is, and who holds it.
+"""The labels of DCGM-named series: which device a series belongs to, and which container the device is allocated to.
 
-Rendered once per device and reused until identity, holder or a label row changes, so that a pass formats
-values only.
+Labels are made once per device and reused until the device, its container or a label row changes, so that a
+collection formats only values.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from exporter.metric import Labels
-from exporter.node.devices.readings import Device
+from exporter.metric import LabelPairs, Labels, LabelSchema
+from exporter.node.devices.device import Device
 
 
-class Holder(NamedTuple):
-    """The one container that holds a device; empty texts where a device is free, shared, or its holder unknown."""
+class ExclusiveContainer(NamedTuple):
+    """The container that alone was given a device.
+
+    All texts are empty on an unallocated or shared device and while the allocation is unknown.
+    """
 
     namespace: str = ""
     pod: str = ""
     container: str = ""
 
 
-NOBODY = Holder()
+NO_CONTAINER = ExclusiveContainer()
 
 
 @dataclass(frozen=True, slots=True)
 class LabelStyle:
-    """The renaming options of dcgm-exporter and ours; they touch DCGM-named series only."""
+    """Options that rename or leave out labels of DCGM-named series: those of dcgm-exporter, and our own."""
 
     hostname: str
     hostname_label: Literal["hostname", "Hostname", "both", "none"] = "hostname"
     old_namespace: bool = False
-    """`uuid`, `pod_name`, `pod_namespace`, `container_name` as in the 1.x exporter."""
-    holder: bool = True
-    """Whether holder labels are written at all; explicitly empty ones keep the target's own labels away."""
+    """Use `uuid`, `pod_name`, `pod_namespace`, `container_name`, as dcgm-exporter 1.x did."""
+    allocation_labels: bool = True
+    """Whether `namespace`, `pod`, `container` are written at all.
+
+    They are written even when empty: with `honor_labels: true` Prometheus would otherwise add the target's own.
+    """
     replace_blanks_in_model: bool = False
 
 
+@lru_cache(maxsize=16)
+def device_schema(style: LabelStyle, label_rows: tuple[str, ...]) -> LabelSchema:
+    """The label names of DCGM-named metrics; `label_rows` are the names of the counters file's rows of type label."""
+    names = (
+        "gpu",
+        "uuid" if style.old_namespace else "UUID",
+        "pci_bus_id",
+        "device",
+        "modelName",
+        "GPU_I_PROFILE",
+        "GPU_I_ID",
+        "GPU_CI_ID",
+        *_hostname_names(style),
+        *label_rows,
+        *_allocation_names(style),
+    )
+    return LabelSchema(names, frozenset({"GPU_I_PROFILE", "GPU_I_ID", "GPU_CI_ID", *label_rows}))
+
+
 def model_name(device: Device, style: LabelStyle) -> str:
-    """The product name as the `modelName` label wants it."""
+    """The product name as it is written in the label `modelName`."""
     return re.sub(r"\s+", "-", device.model) if style.replace_blanks_in_model else device.model
 
 
-def canonical_model(model: str) -> str:
-    """The model as `gpugauge_device_info` and the watcher spell it: blanks to `-`, no sharing or MIG suffix."""
-    joined = re.sub(r"\s+", "-", model.strip())
-    return re.sub(r"-(SHARED|MIG-[0-9A-Za-z.+]+)$", "", joined)
+def device_name(device: Device) -> str:
+    """The name of the device file, `nvidia3`; by NVML index where the minor number is not known."""
+    return f"nvidia{device.minor if device.minor >= 0 else device.index}"
 
 
-def instance_labels(device: Device) -> list[tuple[str, str]]:
-    """`GPU_I_PROFILE`, `GPU_I_ID` and `GPU_CI_ID` as far as they apply."""
-    pairs: list[tuple[str, str]] = []
-    if device.gi >= 0:
-        pairs += [("GPU_I_PROFILE", device.profile), ("GPU_I_ID", str(device.gi))]
-    if device.ci >= 0:
-        pairs.append(("GPU_CI_ID", str(device.ci)))
-    return pairs
+def instance_ids(device: Device) -> dict[str, str]:
+    """The labels `GPU_I_ID` and `GPU_CI_ID`, as far as the device has these ids."""
+    ids = {"GPU_I_ID": device.gi, "GPU_CI_ID": device.ci}
+    return {name: str(number) for name, number in ids.items() if number >= 0}
 
 
-def _hostname(style: LabelStyle) -> list[tuple[str, str]]:
-    names = {"both": ("hostname", "Hostname"), "none": ()}.get(style.hostname_label, (style.hostname_label,))
-    return [(name, style.hostname) for name in names]
+def instance_labels(device: Device) -> dict[str, str]:
+    """The labels of a MIG device: its profile and its ids. Empty on a GPU."""
+    return {"GPU_I_PROFILE": device.profile, **instance_ids(device)} if device.gi >= 0 else {}
 
 
-def _holder(holder: Holder, style: LabelStyle) -> list[tuple[str, str]]:
-    if not style.holder:
-        return []
-    names = ("pod_namespace", "pod_name", "container_name") if style.old_namespace else Holder._fields
-    return list(zip(names, holder, strict=True))
+def _hostname_names(style: LabelStyle) -> tuple[str, ...]:
+    return {"both": ("hostname", "Hostname"), "none": ()}.get(style.hostname_label, (style.hostname_label,))
 
 
-def device_labels(device: Device, holder: Holder, rows: Sequence[tuple[str, str]], style: LabelStyle) -> Labels:
-    """The labels of every DCGM-named series of one device; `rows` are the label rows of the counters file."""
-    minor = str(device.minor) if device.minor >= 0 else str(device.index)
-    return Labels(
-        (
-            ("gpu", str(device.index)),
-            ("uuid" if style.old_namespace else "UUID", device.uuid),
-            ("pci_bus_id", device.pci_bus_id),
-            ("device", f"nvidia{minor}"),
-            ("modelName", model_name(device, style)),
-            *instance_labels(device),
-            *_hostname(style),
-            *rows,
-            *_holder(holder, style),
-        )
-    )
+def _allocation_names(style: LabelStyle) -> tuple[str, ...]:
+    if not style.allocation_labels:
+        return ()
+    return ("pod_namespace", "pod_name", "container_name") if style.old_namespace else ExclusiveContainer._fields
 
 
 class DeviceLabelCache:
-    """Remembers the labels of the last pass; equal inputs get the same objects."""
+    """Makes the labels of every device and keeps those of the last collection; equal inputs give the same objects."""
 
-    def __init__(self, style: LabelStyle) -> None:
+    def __init__(self, style: LabelStyle, schema: LabelSchema) -> None:
+        """`schema` is the one that `device_schema` gives for this style."""
         self._style = style
-        self._keys: list[tuple[Device, Holder, tuple[tuple[str, str], ...]]] = []
+        self._schema = schema
+        self._keys: list[tuple[Device, ExclusiveContainer, LabelPairs]] = []
         self._labels: list[Labels] = []
 
     def labels(
-        self, inventory: Sequence[Device], holders: Sequence[Holder], rows: Sequence[tuple[tuple[str, str], ...]]
+        self, inventory: Sequence[Device], containers: Sequence[ExclusiveContainer], rows: Sequence[LabelPairs]
     ) -> list[Labels]:
-        """One `Labels` per device of the inventory, in its order."""
-        keys = list(zip(inventory, holders, rows, strict=True))
+        """Return one `Labels` per device of the inventory; `rows` are the values of the label rows, per device."""
+        keys = list(zip(inventory, containers, rows, strict=True))
         if keys != self._keys:
             known = dict(zip(self._keys, self._labels, strict=True))
-            self._labels = [known.get(key) or device_labels(*key, self._style) for key in keys]
+            self._labels = [known.get(key) or self._make(*key) for key in keys]
             self._keys = keys
         return self._labels
+
+    def _make(self, device: Device, container: ExclusiveContainer, rows: LabelPairs) -> Labels:
+        style = self._style
+        pairs = (
+            ("gpu", str(device.index)),
+            ("uuid" if style.old_namespace else "UUID", device.uuid),
+            ("pci_bus_id", device.pci_bus_id),
+            ("device", device_name(device)),
+            ("modelName", model_name(device, style)),
+            *instance_labels(device).items(),
+            *((name, style.hostname) for name in _hostname_names(style)),
+            *rows,
+            *zip(_allocation_names(style), container, strict=False),
+        )
+        return Labels(self._schema, pairs)

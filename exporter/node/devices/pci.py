@@ -1,14 +1,15 @@
 """How many NVIDIA GPUs the kernel sees on the PCI bus, driver or no driver.
 
-A board that fell off the bus before the driver was loaded is missing from every library; the bus is the next
-best witness of what should be there.
+A GPU that failed before the driver was loaded is missing from every library. The kernel may still list it on the bus,
+so this number is one lower bound of how many GPUs there should be.
 """
 
 from pathlib import Path
 
 DEVICES = Path("/sys/bus/pci/devices")
 NVIDIA = "0x10de"
-DISPLAY_CLASSES = ("0x0300", "0x0302")  # VGA and 3D controllers; NVSwitches are bridges (0x0680)
+DISPLAY_CLASSES = ("0x0300", "0x0302")
+"""VGA and 3D controllers. NVSwitches are NVIDIA devices too, but bridges (0x0680)."""
 
 
 def _text(path: Path) -> str:
@@ -19,7 +20,7 @@ def _text(path: Path) -> str:
 
 
 def count_gpus(devices: Path = DEVICES) -> int:
-    """Physical NVIDIA GPUs on the bus; virtual functions of one are not counted. 0 where the bus cannot be read."""
+    """Count the physical NVIDIA GPUs on the bus, without virtual functions. Returns 0 where the bus cannot be read."""
     try:
         found = list(devices.iterdir())
     except OSError:
@@ -27,6 +28,6 @@ def count_gpus(devices: Path = DEVICES) -> int:
     return sum(
         _text(device / "vendor") == NVIDIA
         and _text(device / "class").startswith(DISPLAY_CLASSES)
-        and not (device / "physfn").exists()
+        and not (device / "physfn").exists()  # the kernel links a virtual function to its physical one
         for device in found
     )

@@ -1,72 +1,74 @@
-"""Which field is asked of which device: the same plan for every source.
+"""The read plan: which field is read of which device, the same for every source. Pure.
 
-A field is asked where its value is its own: board quantities on the board, memory and engine activity on the board
-or, when it has instances, on those. Where compute instances share a GPU instance, their activity is their own and
-the rest (framebuffer, and DRAM activity, which the library keeps per GPU instance only) is the GPU instance's.
+A field is read at the smallest device that has a value of its own: GPU quantities (power, temperature, clocks) at the
+GPU; memory and engine activity at the GPU or, where it has MIG devices, at those. Where compute instances share a GPU
+instance, each has its own engine activity; framebuffer and DRAM activity belong to the GPU instance.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from exporter.node.devices.readings import Device, WantedField
+from exporter.node.devices.device import Device
+from exporter.node.devices.device_source import WantedField, WatchGroup
 
-Level = Literal["board", "mig_board", "instance", "shared_instance", "compute_instance"]
-Watch = Literal["basic", "profiling", "event"]
+Level = Literal["gpu", "mig_enabled_gpu", "instance", "shared_instance", "compute_instance"]
+"""Kinds of devices that differ in what is read of them. `instance` is a GPU instance with one compute instance,
+`shared_instance` one with several, which are each a `compute_instance`; `mig_enabled_gpu` is a GPU with MIG devices."""
 
-LEVELS: tuple[Level, ...] = ("board", "mig_board", "instance", "shared_instance", "compute_instance")
-WATCHES: tuple[Watch, ...] = ("basic", "profiling", "event")
+LEVELS: tuple[Level, ...] = ("gpu", "mig_enabled_gpu", "instance", "shared_instance", "compute_instance")
+WATCH_GROUPS: tuple[WatchGroup, ...] = ("basic", "profiling", "event")
 GPU_INSTANCE_ONLY = frozenset({1005})
-"""DCGM_FI_PROF_DRAM_ACTIVE: a compute instance reads blank."""
+"""DCGM_FI_PROF_DRAM_ACTIVE: DCGM has it per GPU instance and returns a blank value for a compute instance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A rectangle to ask for: every one of these fields on every one of these devices (inventory indices)."""
+class ReadRequest:
+    """Fields to read of devices: each of these fields of each of these devices (positions in the inventory)."""
 
     level: Level
-    watch: Watch
+    watch: WatchGroup
     devices: tuple[int, ...]
     fields: tuple[int, ...]
 
 
-def plan(inventory: Sequence[Device], fields: Sequence[WantedField]) -> tuple[Request, ...]:
-    """The requests of one pass, by level and watch group; none is empty and no pair is asked twice."""
+def plan(inventory: Sequence[Device], fields: Sequence[WantedField]) -> tuple[ReadRequest, ...]:
+    """Plan one collection, by level and watch group. No request is empty, and no field of a device is in two."""
     levels = device_levels(inventory)
     requests = (
-        Request(
+        ReadRequest(
             level,
             watch,
             tuple(index for index, own in enumerate(levels) if own == level),
-            tuple(f.id for f in unique(fields) if f.watch == watch and asked_at(f, level)),
+            tuple(f.id for f in unique(fields) if f.watch == watch and read_at(f, level)),
         )
         for level in LEVELS
-        for watch in WATCHES
+        for watch in WATCH_GROUPS
     )
     return tuple(request for request in requests if request.devices and request.fields)
 
 
 def device_levels(inventory: Sequence[Device]) -> tuple[Level, ...]:
-    """What each device of the inventory is to the plan."""
-    divided = {device.uuid for device in inventory if device.gi >= 0}
+    """The level of each device of the inventory."""
+    partitioned = {device.uuid for device in inventory if device.gi >= 0}
     shared = {(device.uuid, device.gi) for device in inventory if device.ci >= 0}
-    return tuple(_level(device, divided, shared) for device in inventory)
+    return tuple(_level(device, partitioned, shared) for device in inventory)
 
 
-def _level(device: Device, divided: set[str], shared: set[tuple[str, int]]) -> Level:
+def _level(device: Device, partitioned: set[str], shared: set[tuple[str, int]]) -> Level:
     if device.ci >= 0:
         return "compute_instance"
     if device.gi >= 0:
         return "shared_instance" if (device.uuid, device.gi) in shared else "instance"
-    return "mig_board" if device.uuid in divided else "board"
+    return "mig_enabled_gpu" if device.uuid in partitioned else "gpu"
 
 
-def asked_at(field: WantedField, level: Level) -> bool:
-    """Whether a device of that level has a value of its own for the field that no other device has."""
+def read_at(field: WantedField, level: Level) -> bool:
+    """Whether a device of that level has a value of its own of the field."""
     match level:
-        case "board":
+        case "gpu":
             return True
-        case "mig_board":
+        case "mig_enabled_gpu":
             return field.scope != "instance"
     if field.scope != "instance":
         return False
@@ -75,5 +77,5 @@ def asked_at(field: WantedField, level: Level) -> bool:
 
 
 def unique(fields: Sequence[WantedField]) -> tuple[WantedField, ...]:
-    """The fields without those whose id came before: a counters file may spell one field twice."""
+    """Return each field once: a counters file may name one field by two spellings."""
     return tuple({field.id: field for field in reversed(fields)}[i] for i in dict.fromkeys(f.id for f in fields))

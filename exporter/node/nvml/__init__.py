@@ -1,1 +1,1 @@
-"""The second source of device readings: NVML through `pynvml`, with GPM for engine activity on Hopper and newer."""
+"""The `nvml` source: device readings from NVML through `pynvml`, with GPM for engine activity on Hopper and newer."""

@@ -1,37 +1,41 @@
-"""From answers by device and field to the blocks of a pass; pure."""
+"""Turns the values of one collection, by device and field, into batches, and counts those that are rejected. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from exporter.node.devices.read_plan import Request
-from exporter.node.devices.readings import Block, Cell, Rejection, RejectReason, WantedField
-from exporter.node.nvml.values import Answer, Rejected, judged
+from exporter.node.devices.device_source import WantedField
+from exporter.node.devices.read_plan import ReadRequest
+from exporter.node.devices.readings import Batch, Rejection, RejectionCounts, SampleValue
+from exporter.node.devices.validity import checked
+from exporter.node.nvml.values import NvmlValue, RejectedValue
 
-Answers = Mapping[int, Mapping[int, Answer | None]]
-"""By inventory index, by field id. None: nothing to show and nothing to count (no event yet)."""
-Counts = Counter[tuple[int, RejectReason]]
+NvmlValues = dict[int, dict[int, NvmlValue | None]]
+"""Values by position in the inventory, then by field id. None is nothing to expose and nothing to count: no XID yet."""
 
 
 def assemble(
-    requests: Iterable[Request], answers: Answers, wanted: Mapping[int, WantedField]
-) -> tuple[tuple[Block, ...], tuple[Rejection, ...]]:
-    """The blocks and what is not shown in them. A device without answers is in no block."""
-    counts: Counts = Counter()
-    blocks = []
+    requests: Iterable[ReadRequest], values: NvmlValues, wanted: Mapping[int, WantedField]
+) -> tuple[tuple[Batch, ...], tuple[Rejection, ...]]:
+    """Return the batches and what was rejected. A device without an entry in `values` is in no batch."""
+    counts: RejectionCounts = Counter()
+    batches = []
     for request in requests:
-        devices = tuple(index for index in request.devices if index in answers)
-        columns = tuple(_column(wanted[field], devices, answers, counts) for field in request.fields)
-        blocks += [Block(devices, request.fields, columns)] if devices else []
-    return tuple(blocks), tuple(Rejection(field, reason, n) for (field, reason), n in sorted(counts.items()))
+        devices = tuple(index for index in request.devices if index in values)
+        columns = tuple(_column(wanted[field], devices, values, counts) for field in request.fields)
+        batches += [Batch(devices, request.fields, columns)] if devices else []
+    return tuple(batches), tuple(Rejection(field, reason, n) for (field, reason), n in sorted(counts.items()))
 
 
-def _column(wanted: WantedField, devices: tuple[int, ...], answers: Answers, counts: Counts) -> tuple[Cell, ...]:
-    return tuple(_cell(wanted, answers[index].get(wanted.id), counts) for index in devices)
+def _column(
+    wanted: WantedField, devices: tuple[int, ...], values: NvmlValues, counts: RejectionCounts
+) -> tuple[SampleValue, ...]:
+    return tuple(_sample(wanted, values[index].get(wanted.id), counts) for index in devices)
 
 
-def _cell(wanted: WantedField, answer: Answer | None, counts: Counts) -> Cell:
-    worth = answer if answer is None else judged(answer, wanted)
-    if not isinstance(worth, Rejected):
-        return worth
-    counts[wanted.id, worth.reason] += 1
-    return None
+def _sample(wanted: WantedField, value: NvmlValue | None, counts: RejectionCounts) -> SampleValue:
+    if value is None:
+        return None
+    sample, reason = (None, value.reason) if isinstance(value, RejectedValue) else checked(value, wanted)
+    if reason is not None:
+        counts[wanted.id, reason] += 1
+    return sample

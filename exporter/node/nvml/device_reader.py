@@ -6,115 +6,119 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.devices.readings import Device
+from exporter.node.devices.device import Device
+from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml import calls, gpm
-from exporter.node.nvml.calls import Call
-from exporter.node.nvml.discovery import Place
-from exporter.node.nvml.gpm import Gpm, Key
-from exporter.node.nvml.nvlink_rates import LinkRates
-from exporter.node.nvml.values import Answer, Rejected
+from exporter.node.nvml.calls import NvmlCall
+from exporter.node.nvml.discovery import NvmlDevice
+from exporter.node.nvml.gpm import Gpm, SampleKey
+from exporter.node.nvml.nvlink_rates import NvlinkRates
+from exporter.node.nvml.values import NvmlValue, RejectedValue
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """Where the fields of one request are got. Fields in none of these NVML does not have."""
+class ReadRoute:
+    """By which part of NVML the fields of one request are read. NVML does not have a field that is in none of them."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[NvmlCall, ...]
     field_values: tuple[int, ...]
-    links: tuple[int, ...]
+    link_rates: tuple[int, ...]
     gpm: tuple[int, ...]
 
 
-def route(fields: Collection[int], device: Device) -> Route:
-    """The way to these fields on a device of that sort: MIG devices answer little, compute instances no GPM."""
-    of_instance = device.gi >= 0
-    return Route(
-        calls=calls.calls_for(fields, of_instance=of_instance),
-        field_values=() if of_instance else tuple(f for f in fields if f in calls.FIELD_VALUES),
-        links=() if of_instance else tuple(f for f in fields if f in calls.NVLINK_RATES),
+def route_for(fields: Collection[int], device: Device) -> ReadRoute:
+    """Return the route for these fields on a device of that level.
+
+    NVML accepts the handle of a MIG device for few calls and for no field value; it has no GPM of compute instances.
+    """
+    mig_device = device.gi >= 0
+    return ReadRoute(
+        calls=calls.calls_for(fields, mig_device=mig_device),
+        field_values=() if mig_device else tuple(f for f in fields if f in calls.FIELD_VALUES),
+        link_rates=() if mig_device else tuple(f for f in fields if f in calls.NVLINK_RATES),
         gpm=() if device.ci >= 0 else tuple(f for f in fields if f in gpm.FIELDS),
     )
 
 
-class BoardReader:
-    """Reads devices one after another; keeps what needs two readings."""
+class DeviceReader:
+    """Reads devices one after another; keeps the samples and counters that need a second reading."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._gpm = Gpm(clock)
-        self._links = LinkRates()
-        self._routes: dict[tuple[tuple[int, ...], bool, bool], Route] = {}
+        self._nvlink = NvlinkRates()
+        self._routes: dict[tuple[tuple[int, ...], bool, bool], ReadRoute] = {}
 
-    def begin(self, place: Place) -> bool:
-        """Take a first sample of engine activity where there was none. True when one was taken."""
-        return place.device.ci < 0 and self._gpm.begin(key_of(place.device), place.board)
+    def begin(self, found: NvmlDevice) -> bool:
+        """Take a first GPM sample of a device that has none. Returns whether one was taken."""
+        return found.device.ci < 0 and self._gpm.begin(sample_key(found.device), found.gpu_handle)
 
     def wait(self) -> float:
-        """Seconds until engine activity can be read everywhere."""
+        """Seconds until engine activity can be read of every sampled device."""
         return self._gpm.wait()
 
     def keep(self, devices: Collection[Device]) -> None:
-        """Forget the samples of every other device."""
-        self._gpm.keep([key_of(device) for device in devices])
+        """Free the GPM samples of every other device."""
+        self._gpm.keep([sample_key(device) for device in devices])
 
     def close(self) -> None:
-        """Free the samples; their library is about to be closed."""
+        """Free every GPM sample. To be called before the session with the library is closed."""
         self._gpm.close()
 
-    def read(self, place: Place, fields: tuple[int, ...]) -> dict[int, Answer]:
-        """Every one of these fields. Raises BoardLostError, or SourceError when the library as a whole fails."""
-        device = place.device
-        way = self._route(fields, device)
-        answers: dict[int, Answer] = dict.fromkeys(fields, Rejected("not_supported"))
-        answers |= _identity(device)
-        for call in way.calls:
-            answers |= calls.ask(call, place.handle)
-        if way.field_values or way.links:
-            answers |= self._field_values(device.uuid, place.handle, way)
-        if way.gpm:
-            answers |= self._gpm.read(key_of(device), place.board, way.gpm)
-        return {field: answers[field] for field in fields}
+    def read(self, found: NvmlDevice, fields: tuple[int, ...]) -> dict[int, NvmlValue]:
+        """Read every one of these fields. Raises GpuLostError, or SourceError when the library as a whole fails."""
+        device = found.device
+        route = self._route(fields, device)
+        values: dict[int, NvmlValue] = dict.fromkeys(fields, RejectedValue(RejectionReason.NOT_SUPPORTED))
+        values |= _identity(device)
+        for call in route.calls:
+            values |= calls.read_call(call, found.handle)
+        if route.field_values or route.link_rates:
+            values |= self._field_values(device.uuid, found.handle, route)
+        if route.gpm:
+            values |= self._gpm.read(sample_key(device), found.gpu_handle, route.gpm)
+        return {field: values[field] for field in fields}
 
-    def _route(self, fields: tuple[int, ...], device: Device) -> Route:
+    def _route(self, fields: tuple[int, ...], device: Device) -> ReadRoute:
         key = (fields, device.gi >= 0, device.ci >= 0)
         if key not in self._routes:
-            self._routes[key] = route(fields, device)
+            self._routes[key] = route_for(fields, device)
         return self._routes[key]
 
-    def _field_values(self, uuid: str, handle: Any, way: Route) -> dict[int, Answer]:
-        requests = [(calls.FIELD_VALUES[field], 0) for field in way.field_values]
-        if way.links:
-            requests += [(number, calls.NVLINK_ALL) for number in calls.NVLINK_KIB.values()]
-        results = calls.field_values(handle, requests)
-        answers = {
-            field: raw if isinstance(raw, Rejected) else calls.answer_of(field, raw)
-            for field, (raw, _) in zip(way.field_values, results, strict=False)
+    def _field_values(self, uuid: str, handle: Any, route: ReadRoute) -> dict[int, NvmlValue]:
+        requests = [(calls.FIELD_VALUES[field], 0) for field in route.field_values]
+        if route.link_rates:
+            requests += [(number, calls.ALL_LINKS) for number in calls.NVLINK_KIB.values()]
+        results = calls.read_field_values(handle, requests)
+        values = {
+            field: raw if isinstance(raw, RejectedValue) else calls.nvml_value(field, raw)
+            for field, (raw, _) in zip(route.field_values, results, strict=False)
         }
-        if way.links:
-            counters = dict(zip(calls.NVLINK_KIB, results[len(way.field_values) :], strict=True))
-            answers |= self._links.rates(uuid, counters, way.links)
-        return answers
+        if route.link_rates:
+            counters = dict(zip(calls.NVLINK_KIB, results[len(route.field_values) :], strict=True))
+            values |= self._nvlink.rates(uuid, counters, route.link_rates)
+        return values
 
 
-def key_of(device: Device) -> Key:
-    """What is sampled: the board, or the GPU instance."""
+def sample_key(device: Device) -> SampleKey:
+    """Return what GPM samples for this device: its GPU or its GPU instance."""
     return device.uuid, device.gi, device.mig_uuids
 
 
-def _identity(device: Device) -> dict[int, Answer]:
+def _identity(device: Device) -> dict[int, NvmlValue]:
     name, uuid = device.model, device.uuid
     if device.gi >= 0:
         name, uuid = device.profile, device.mig_uuids[0]
     return {50: name, 54: uuid, 57: device.pci_bus_id}
 
 
-def system_answers(versions: dict[str, str]) -> dict[int, Answer]:
-    """Fields of the node as a whole, the same on each board."""
-    answers: dict[int, Answer] = {
+def system_values(versions: dict[str, str]) -> dict[int, NvmlValue]:
+    """Read the fields of the node as a whole, which are the same on each GPU: 1, 2, 4 and 5."""
+    values: dict[int, NvmlValue] = {
         field: versions[name] for field, name in ((1, "driver"), (2, "nvml")) if name in versions
     }
     for field, function in ((4, pynvml.nvmlDeviceGetCount), (5, pynvml.nvmlSystemGetCudaDriverVersion)):
         try:
-            answers[field] = function()
+            values[field] = function()
         except pynvml.NVMLError:
-            answers[field] = Rejected("blank")
-    return answers
+            values[field] = RejectedValue(RejectionReason.BLANK)
+    return values

@@ -1,128 +1,130 @@
-"""Which boards and MIG devices NVML lists now, and which of the known boards do not answer.
+"""Discovery: which GPUs and MIG devices NVML lists now, and which of the known GPUs cannot be reached.
 
-MIG devices are listed anew in each pass: their handles die with a reconfiguration, of which NVML tells nobody.
-NVML lists an instance only through its compute instances; one without any cannot be seen.
+MIG devices are listed anew in every collection: a reconfiguration invalidates their handles, and NVML does not report
+one. NVML lists a GPU instance only through its compute instances; a GPU instance without any is not seen.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import pynvml
 
-from exporter.node.devices.readings import Device
-from exporter.node.nvml.values import INVALID_ARGUMENT, LOST, NOT_FOUND, BoardLostError, failure, refusal
-
-ARCHITECTURES: Mapping[int, str] = {
-    2: "kepler",
-    3: "maxwell",
-    4: "pascal",
-    5: "volta",
-    6: "turing",
-    7: "ampere",
-    8: "ada",
-    9: "hopper",
-    10: "blackwell",
-    13: "rubin",
-}
-"""nvmlDeviceArchitecture_t."""
+from exporter.node.devices.architecture import architecture_name
+from exporter.node.devices.device import Device
+from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.nvml.values import INVALID_ARGUMENT, LOST, NOT_FOUND, GpuLostError, rejected, source_error
 
 _PROFILE = re.compile(r"\bMIG (\S+)$")
-"""The profile at the end of a MIG device's name."""
+"""The profile at the end of a MIG device's name: `NVIDIA H100 80GB HBM3 MIG 1g.10gb`."""
 
-_OF_COMPUTE = re.compile(r"^\d+c\.")
-"""What the profile of a compute instance that is smaller than its GPU instance puts before that one's: `1c.`"""
+_COMPUTE_PREFIX = re.compile(r"^\d+c\.")
+"""What a compute instance that is smaller than its GPU instance has before the profile of that one: `1c.`"""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A device of the inventory and what NVML calls it: its own handle and that of its board."""
+class NvmlDevice:
+    """A device of the inventory, with NVML's handle of it and that of its GPU (the same for a GPU)."""
 
     device: Device
     handle: Any
-    board: Any
+    gpu_handle: Any
 
 
 @dataclass(slots=True)
-class Found:
-    """The answer of one look. The handle of a lost board is None."""
+class NvmlDiscovery:
+    """The result of one discovery."""
 
-    places: list[Place] = field(default_factory=list)
+    devices: list[NvmlDevice] = field(default_factory=list)
+    """In the order of the inventory. The handles of a GPU that was not listed this time are None."""
     down: set[str] = field(default_factory=set)
+    """UUIDs of known GPUs that cannot be reached."""
     problems: list[tuple[str, str]] = field(default_factory=list)
+    """(reason, message) of what NVML lists but cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class _MigDevice:
+class _ComputeInstance:
+    """A compute instance: what NVML calls a MIG device."""
+
     gi: int
     ci: int
     uuid: str
     handle: Any
 
 
-class Inventory:
-    """Remembers what every board was, so that a lost one keeps its name."""
+class NvmlInventory:
+    """Discovers devices; remembers every GPU and its MIG devices, so that a lost one keeps its labels."""
 
     def __init__(self) -> None:
         self._facts: dict[str, Device] = {}
         self._last: dict[str, tuple[Device, ...]] = {}
         self._uuids: dict[int, str] = {}
 
-    def look(self, driver_version: str) -> Found:
-        """Everything there is. Raises SourceError when the library as a whole does not answer."""
-        found = Found()
-        for index in range(_or_fail(pynvml.nvmlDeviceGetCount)):
-            self._board(index, driver_version, found)
-        seen = {place.device.uuid for place in found.places}
-        for uuid in self._last.keys() - seen:
-            self._miss(uuid, found)
-        found.places.sort(key=lambda place: (place.device.index, place.device.gi, place.device.ci))
+    def discover(self, driver_version: str) -> NvmlDiscovery:
+        """List every device. Raises SourceError when the library as a whole fails."""
+        found = NvmlDiscovery()
+        for index in range(_required(pynvml.nvmlDeviceGetCount)):
+            self._discover_gpu(index, driver_version, found)
+        listed = {each.device.uuid for each in found.devices}
+        for uuid in self._last.keys() - listed:
+            self._add_lost(uuid, found)
+        found.devices.sort(key=lambda each: (each.device.index, each.device.gi, each.device.ci))
         return found
 
-    def _board(self, index: int, driver_version: str, found: Found) -> None:
+    def _discover_gpu(self, index: int, driver_version: str, found: NvmlDiscovery) -> None:
         try:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
             uuid = pynvml.nvmlDeviceGetUUID(handle)
-            board = self._facts_of(uuid, index, handle, driver_version)
-            places = _places(board, handle, found.problems)
+            gpu = self._gpu(uuid, index, handle, driver_version)
+            devices = _devices(gpu, handle, found.problems)
         except pynvml.NVMLError as error:
-            self._unreadable(index, error.value, found)
-        except BoardLostError:
-            self._unreadable(index, next(iter(LOST)), found)
+            self._report_unreadable(index, error.value, found)
+        except GpuLostError:
+            self._report_unreadable(index, next(iter(LOST)), found)
         else:
             self._uuids[index] = uuid
-            self._last[uuid] = tuple(place.device for place in places)
-            found.places += places
+            self._last[uuid] = tuple(each.device for each in devices)
+            found.devices += devices
 
-    def _unreadable(self, index: int, code: int, found: Found) -> None:
+    def _report_unreadable(self, index: int, code: int, found: NvmlDiscovery) -> None:
         if code not in LOST:
-            refusal(code)  # raises when no board can be read
-            reason = "no_permission" if code == pynvml.NVML_ERROR_NO_PERMISSION else "board_unreadable"
+            rejected(code)  # raises SourceError when no GPU can be read
+            reason = NvmlReason.NO_PERMISSION if code == pynvml.NVML_ERROR_NO_PERMISSION else NvmlReason.GPU_UNREADABLE
             found.problems.append((reason, f"the GPU with NVML index {index} cannot be opened: return code {code}"))
         elif index not in self._uuids:
-            found.problems.append(("board_lost", f"the GPU with NVML index {index} is lost and was never seen"))
+            found.problems.append((NvmlReason.GPU_LOST, f"the GPU with NVML index {index} is lost and was never seen"))
 
-    def _miss(self, uuid: str, found: Found) -> None:
-        found.places += [Place(device, None, None) for device in self._last[uuid]]
+    def _add_lost(self, uuid: str, found: NvmlDiscovery) -> None:
+        found.devices += [NvmlDevice(device, None, None) for device in self._last[uuid]]
         found.down.add(uuid)
 
-    def _facts_of(self, uuid: str, index: int, handle: Any, driver_version: str) -> Device:
+    def _gpu(self, uuid: str, index: int, handle: Any, driver_version: str) -> Device:
         known = self._facts.get(uuid)
         if known is None or (known.index, known.driver_version) != (index, driver_version):
-            known = self._facts[uuid] = _facts(uuid, index, handle, driver_version)
+            known = self._facts[uuid] = _read_gpu(uuid, index, handle, driver_version)
         return known
 
 
-def _or_fail(function: Callable[[], int]) -> int:
+def _required(function: Callable[[], int]) -> int:
     try:
         return function()
     except pynvml.NVMLError as error:
-        raise failure(error.value) from error
+        raise source_error(error.value) from error
 
 
-def _facts(uuid: str, index: int, handle: Any, driver_version: str) -> Device:
+def _optional(function: Callable[[Any], Any], handle: Any, otherwise: Any) -> Any:
+    """Read what not every GPU or driver has. Raises GpuLostError, or SourceError when the library as a whole fails."""
+    try:
+        return function(handle)
+    except pynvml.NVMLError as error:
+        rejected(error.value)
+        return otherwise
+
+
+def _read_gpu(uuid: str, index: int, handle: Any, driver_version: str) -> Device:
     return Device(
         uuid=uuid,
         index=index,
@@ -130,7 +132,7 @@ def _facts(uuid: str, index: int, handle: Any, driver_version: str) -> Device:
         minor=_optional(pynvml.nvmlDeviceGetMinorNumber, handle, -1),
         model=_optional(pynvml.nvmlDeviceGetName, handle, ""),
         serial=_optional(pynvml.nvmlDeviceGetSerial, handle, ""),
-        architecture=ARCHITECTURES.get(_optional(pynvml.nvmlDeviceGetArchitecture, handle, 0), ""),
+        architecture=architecture_name(_optional(pynvml.nvmlDeviceGetArchitecture, handle, 0)),
         driver_version=driver_version,
         numa_node=_optional(pynvml.nvmlDeviceGetNumaNodeId, handle, -1),
     )
@@ -140,55 +142,48 @@ def _bus_id(handle: Any) -> str:
     return str(pynvml.nvmlDeviceGetPciInfo(handle).busId).upper()
 
 
-def _optional(function: Callable[[Any], Any], handle: Any, otherwise: Any) -> Any:
-    """A fact that a board may do without. Raises BoardLostError."""
-    try:
-        return function(handle)
-    except pynvml.NVMLError as error:
-        refusal(error.value)
-        return otherwise
-
-
-def _places(board: Device, handle: Any, problems: list[tuple[str, str]]) -> list[Place]:
-    mode = _optional(pynvml.nvmlDeviceGetMigMode, handle, None)
+def _devices(gpu: Device, handle: Any, problems: list[tuple[str, str]]) -> list[NvmlDevice]:
+    """Return the GPU and, in MIG mode, its GPU instances with their compute instances."""
+    mode = _optional(pynvml.nvmlDeviceGetMigMode, handle, None)  # (current, pending)
     enabled = None if mode is None else mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE
-    board = msgspec.structs.replace(board, mig_enabled=enabled)
-    parts: dict[int, list[_MigDevice]] = {}
-    for part in _mig_devices(board, handle, problems) if enabled else ():
-        parts.setdefault(part.gi, []).append(part)
-    places = [Place(board, handle, handle)]
-    for gi in sorted(parts):
-        places += _instance(board, handle, sorted(parts[gi], key=lambda part: part.ci))
-    return places
+    gpu = msgspec.structs.replace(gpu, mig_enabled=enabled)
+    by_gi: dict[int, list[_ComputeInstance]] = {}
+    for compute_instance in _compute_instances(gpu, handle, problems) if enabled else ():
+        by_gi.setdefault(compute_instance.gi, []).append(compute_instance)
+    devices = [NvmlDevice(gpu, handle, handle)]
+    for gi in sorted(by_gi):
+        devices += _gpu_instance(gpu, handle, sorted(by_gi[gi], key=lambda each: each.ci))
+    return devices
 
 
-def _instance(board: Device, handle: Any, parts: list[_MigDevice]) -> Iterator[Place]:
-    """A GPU instance; and, where several share it, its compute instances."""
-    first = parts[0]
-    profile = _OF_COMPUTE.sub("", _profile(first.handle))
-    uuids = tuple(part.uuid for part in parts)
-    device = msgspec.structs.replace(board, gi=first.gi, profile=profile, mig_uuids=uuids)
-    yield Place(device, first.handle, handle)
-    for part in parts if len(parts) > 1 else ():
-        own = msgspec.structs.replace(device, ci=part.ci, profile=_profile(part.handle), mig_uuids=(part.uuid,))
-        yield Place(own, part.handle, handle)
+def _gpu_instance(gpu: Device, gpu_handle: Any, compute_instances: list[_ComputeInstance]) -> Iterator[NvmlDevice]:
+    """Yield a GPU instance and, where several share it, its compute instances."""
+    first = compute_instances[0]
+    profile = _COMPUTE_PREFIX.sub("", _profile(first.handle))
+    uuids = tuple(each.uuid for each in compute_instances)
+    device = msgspec.structs.replace(gpu, gi=first.gi, profile=profile, mig_uuids=uuids)
+    # Compute instances share the memory of their GPU instance: the handle of any of them gives it.
+    yield NvmlDevice(device, first.handle, gpu_handle)
+    for each in compute_instances if len(compute_instances) > 1 else ():
+        own = msgspec.structs.replace(device, ci=each.ci, profile=_profile(each.handle), mig_uuids=(each.uuid,))
+        yield NvmlDevice(own, each.handle, gpu_handle)
 
 
-def _mig_devices(board: Device, handle: Any, problems: list[tuple[str, str]]) -> Iterator[_MigDevice]:
+def _compute_instances(gpu: Device, handle: Any, problems: list[tuple[str, str]]) -> Iterator[_ComputeInstance]:
     codes: set[int] = set()
     for index in range(_optional(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle, 0)):
         try:
-            yield _mig_device(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index))
+            yield _compute_instance(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index))
         except pynvml.NVMLError as error:
             codes.add(error.value)
-    # What is left is neither a hole in the numbering nor an instance that went away between two calls.
+    # NVML's indexes have holes ("not found"), and an instance can be destroyed between two calls ("invalid argument").
     for code in sorted(codes - {NOT_FOUND, INVALID_ARGUMENT}):
-        refusal(code)  # raises when the board is lost
-        problems.append(("mig_unreadable", f"MIG devices of {board.uuid} cannot be read: return code {code}"))
+        rejected(code)  # raises GpuLostError when the GPU is lost
+        problems.append((NvmlReason.MIG_UNREADABLE, f"MIG devices of {gpu.uuid} cannot be read: return code {code}"))
 
 
-def _mig_device(handle: Any) -> _MigDevice:
-    return _MigDevice(
+def _compute_instance(handle: Any) -> _ComputeInstance:
+    return _ComputeInstance(
         gi=pynvml.nvmlDeviceGetGpuInstanceId(handle),
         ci=pynvml.nvmlDeviceGetComputeInstanceId(handle),
         uuid=pynvml.nvmlDeviceGetUUID(handle),
@@ -197,7 +192,7 @@ def _mig_device(handle: Any) -> _MigDevice:
 
 
 def _profile(handle: Any) -> str:
-    """`1g.10gb` or `1c.2g.20gb`: from the name of the MIG device, else from its slices and memory."""
+    """Return `1g.10gb` or `1c.2g.20gb`: from the name of the MIG device, else from its slices and memory."""
     match = _PROFILE.search(_optional(pynvml.nvmlDeviceGetName, handle, ""))
     if match:
         return match[1]

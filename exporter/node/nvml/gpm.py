@@ -1,6 +1,7 @@
-"""Engine activity from GPM (Hopper and newer): counters are sampled each pass, a value is the change between two.
+"""Engine activity from GPM (Hopper and newer): hardware counters are sampled, a value is the change between samples.
 
-Metric numbers and units are those of `nvml.h`: shares of time are percent, rates are MiB/s.
+NVML has the GPM functions since driver R520. Metric ids and units are those of `nvml.h`: shares of time are percent,
+rates are MiB/s.
 """
 
 import contextlib
@@ -11,10 +12,11 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.nvml.values import NOT_SUPPORTED, Answer, Rejected, refusal, usable
+from exporter.node.devices.readings import RejectionReason
+from exporter.node.nvml.values import NOT_SUPPORTED, NvmlValue, RejectedValue, rejected, usable
 
 SHORTEST = 0.1
-"""Seconds that two samples must lie apart for their difference to mean something."""
+"""Least seconds between two samples: the counters are refreshed every 100 ms (nvmlGpmMetricsGet in `nvml.h`)."""
 
 RATIOS: Mapping[int, int] = {
     1001: 1, 1002: 2, 1003: 3, 1004: 5, 1005: 10, 1006: 11, 1007: 12, 1008: 13, 1013: 9, 1014: 7, 1015: 6, 1016: 4,
@@ -29,131 +31,140 @@ RATES: Mapping[int, int] = {
     **{1040 + 2 * n: 63 + 2 * n for n in range(18)},  # NVLink n, sent
     **{1041 + 2 * n: 62 + 2 * n for n in range(18)},  # NVLink n, received
 }  # fmt: skip
-"""DCGM field -> GPM metric in MiB/s; the field is bytes per second."""
+"""DCGM field -> GPM metric in MiB/s; the field is bytes per second. NVLink metrics have "received" before "sent"."""
 
 FIELDS = frozenset(RATIOS) | frozenset(RATES)
 MIB = 1 << 20
 
-Key = tuple[str, int, tuple[str, ...]]
-"""A board's uuid, a GPU instance id (-1 for the whole board), and the `MIG-…` uuids inside: an instance made anew
-under the same id is another one."""
+SampleKey = tuple[str, int, tuple[str, ...]]
+"""What is sampled: UUID of the GPU, GPU instance id (-1 for the whole GPU), `MIG-…` UUIDs inside.
+
+The UUIDs distinguish a GPU instance that was created again under the id of an earlier one.
+"""
 
 
-def value_of(field: int, raw: float) -> Answer:
-    """A GPM number in DCGM's unit; NaN is how GPM says that it has none."""
+def gpm_value(field: int, raw: float) -> NvmlValue:
+    """Return a GPM value in DCGM's unit. GPM gives NaN where it has no value; DCGM makes a blank of it too."""
     if not usable(raw) or raw < 0:
-        return Rejected("blank")
+        return RejectedValue(RejectionReason.BLANK)
     return raw / 100 if field in RATIOS else round(raw * MIB)
 
 
 @dataclass(slots=True)
-class Pair:
-    """Two sample buffers of the library: the last sample, and the one before, which the next one overwrites."""
+class SamplePair:
+    """Two sample buffers of the library: the last sample, and the one before, which the next sample overwrites."""
 
     older: Any
     newer: Any
-    since: float
+    taken_at: float
+    """When the newer sample was taken."""
 
 
 class Gpm:
-    """The pairs of every board and GPU instance that is read."""
+    """Takes samples of GPUs and GPU instances and compares each with the one before. For use by one thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._pairs: dict[Key, Pair] = {}
-        self._request = pynvml.c_nvmlGpmMetricsGet_t()
+        self._pairs: dict[SampleKey, SamplePair] = {}
+        self._request = pynvml.c_nvmlGpmMetricsGet_t()  # large: made once, filled anew in every read
 
-    def begin(self, key: Key, board: Any) -> bool:
-        """Take the first sample of something not yet sampled. True when that happened just now."""
+    def begin(self, key: SampleKey, gpu_handle: Any) -> bool:
+        """Take the first sample of what was never sampled. Returns whether one was taken."""
         if key in self._pairs:
             return False
         try:
-            if not pynvml.nvmlGpmQueryDeviceSupport(board).isSupportedDevice:
+            if not pynvml.nvmlGpmQueryDeviceSupport(gpu_handle).isSupportedDevice:
                 return False
-            self._start(key, board)
+            self._start(key, gpu_handle)
         except pynvml.NVMLError:
-            return False  # read() asks again and reports why
+            return False  # read() tries again and returns the reason
         return True
 
-    def _start(self, key: Key, board: Any) -> None:
+    def _start(self, key: SampleKey, gpu_handle: Any) -> None:
         older, newer = pynvml.nvmlGpmSampleAlloc(), None
         try:
             newer = pynvml.nvmlGpmSampleAlloc()
-            _fill(key, board, newer)
+            _fill(key, gpu_handle, newer)
         except pynvml.NVMLError:
             _free(older, newer)
             raise
-        self._pairs[key] = Pair(older, newer, self._clock())
+        self._pairs[key] = SamplePair(older, newer, self._clock())
 
     def wait(self) -> float:
-        """Seconds until every pair can be read."""
-        youngest = max((pair.since for pair in self._pairs.values()), default=float("-inf"))
+        """Seconds until a second sample of everything can be taken."""
+        youngest = max((pair.taken_at for pair in self._pairs.values()), default=float("-inf"))
         return max(0.0, youngest + SHORTEST - self._clock())
 
-    def read(self, key: Key, board: Any, fields: Collection[int]) -> dict[int, Answer]:
-        """The change since the last pass. Raises BoardLostError; a first pass has nothing to compare with."""
+    def read(self, key: SampleKey, gpu_handle: Any, fields: Collection[int]) -> dict[int, NvmlValue]:
+        """Take a sample and return the change since the one before; blanks when there is none to compare with.
+
+        Raises GpuLostError or SourceError when more than this read failed.
+        """
         try:
-            if not self._sample(key, board):
-                return dict.fromkeys(fields, Rejected("blank"))
+            if not self._sample(key, gpu_handle):
+                return dict.fromkeys(fields, RejectedValue(RejectionReason.BLANK))
             return self._compare(self._pairs[key], fields)
         except pynvml.NVMLError as error:
-            return dict.fromkeys(fields, refusal(error.value))
+            return dict.fromkeys(fields, rejected(error.value))
 
-    def _sample(self, key: Key, board: Any) -> bool:
-        """Take the sample of this pass. True when it can be compared with the one before."""
+    def _sample(self, key: SampleKey, gpu_handle: Any) -> bool:
+        """Take this collection's sample. Returns whether it can be compared with the one before."""
         pair = self._pairs.get(key)
         if pair is None:
-            if not pynvml.nvmlGpmQueryDeviceSupport(board).isSupportedDevice:
+            if not pynvml.nvmlGpmQueryDeviceSupport(gpu_handle).isSupportedDevice:
                 raise pynvml.NVMLError(NOT_SUPPORTED)
-            self._start(key, board)
+            self._start(key, gpu_handle)
             return False
-        if self._clock() - pair.since < SHORTEST:
+        if self._clock() - pair.taken_at < SHORTEST:
             return False
         try:
-            _fill(key, board, pair.older)
+            _fill(key, gpu_handle, pair.older)
         except pynvml.NVMLError:
+            # The GPU was lost or the instance destroyed: counters from before may not be compared with later ones.
             self.forget(key)
             raise
-        pair.older, pair.newer, pair.since = pair.newer, pair.older, self._clock()
+        pair.older, pair.newer, pair.taken_at = pair.newer, pair.older, self._clock()
         return True
 
-    def _compare(self, pair: Pair, fields: Collection[int]) -> dict[int, Answer]:
+    def _compare(self, pair: SamplePair, fields: Collection[int]) -> dict[int, NvmlValue]:
         request = self._request
         request.version = pynvml.NVML_GPM_METRICS_GET_VERSION
         request.numMetrics = len(fields)
         request.sample1, request.sample2 = pair.older, pair.newer
-        for slot, field in enumerate(fields):
-            request.metrics[slot].metricId = RATIOS.get(field) or RATES[field]
-        pynvml.nvmlGpmMetricsGet(request)
+        for position, field in enumerate(fields):
+            request.metrics[position].metricId = RATIOS.get(field) or RATES[field]
+        pynvml.nvmlGpmMetricsGet(request)  # each metric has a return code of its own
         return {
-            field: refusal(metric.nvmlReturn) if metric.nvmlReturn else value_of(field, metric.value)
+            field: rejected(metric.nvmlReturn) if metric.nvmlReturn else gpm_value(field, metric.value)
             for field, metric in zip(fields, request.metrics, strict=False)
         }
 
-    def keep(self, keys: Collection[Key]) -> None:
-        """Free what no longer exists."""
+    def keep(self, keys: Collection[SampleKey]) -> None:
+        """Free the samples of everything else."""
         for key in self._pairs.keys() - set(keys):
             self.forget(key)
 
-    def forget(self, key: Key) -> None:
-        """Throw a pair away: the next sample starts a new one."""
+    def forget(self, key: SampleKey) -> None:
+        """Free the samples of one key; the next sample is a first one again."""
         pair = self._pairs.pop(key, None)
         if pair is not None:
             _free(pair.older, pair.newer)
 
     def close(self) -> None:
+        """Free every sample."""
         self.keep(())
 
 
-def _fill(key: Key, board: Any, sample: Any) -> None:
-    instance = key[1]
-    if instance < 0:
-        pynvml.nvmlGpmSampleGet(board, sample)
+def _fill(key: SampleKey, gpu_handle: Any, sample: Any) -> None:
+    # A GPU instance is sampled through its GPU's handle and its id; NVML has no GPM for a compute instance.
+    gpu_instance = key[1]
+    if gpu_instance < 0:
+        pynvml.nvmlGpmSampleGet(gpu_handle, sample)
     else:
-        pynvml.nvmlGpmMigSampleGet(board, instance, sample)
+        pynvml.nvmlGpmMigSampleGet(gpu_handle, gpu_instance, sample)
 
 
 def _free(*samples: Any) -> None:
     for sample in filter(None, samples):
-        with contextlib.suppress(pynvml.NVMLError):  # a library that was shut down took its memory along
+        with contextlib.suppress(pynvml.NVMLError):  # nvmlShutdown frees it too
             pynvml.nvmlGpmSampleFree(sample)

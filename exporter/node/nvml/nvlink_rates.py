@@ -1,45 +1,48 @@
-"""NVLink bandwidth from NVML's payload counters: the change between two passes, as DCGM computes it."""
+"""NVLink bandwidth from NVML's payload counters: the change between two collections, computed as DCGM does."""
 
 from collections.abc import Collection, Mapping
 
+from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml.calls import NVLINK_RATES
-from exporter.node.nvml.values import Answer, Rejected
+from exporter.node.nvml.values import NvmlValue, RejectedValue
 
-Counted = tuple[int, int]
-"""A counter in KiB and when it was read, µs."""
+CounterReading = tuple[int, int]
+"""A counter in KiB and the time of its reading in µs."""
 
 
-class LinkRates:
-    """Remembers the counters of the last pass."""
+class NvlinkRates:
+    """Computes rates; keeps the counters of the last collection."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, str], Counted] = {}
+        self._last: dict[tuple[str, str], CounterReading] = {}
 
     def rates(
-        self, uuid: str, counters: Mapping[str, tuple[Answer, int]], fields: Collection[int]
-    ) -> dict[int, Answer]:
-        """The fields of NVLINK_RATES from what was counted per direction now.
+        self, uuid: str, counters: Mapping[str, tuple[NvmlValue, int]], fields: Collection[int]
+    ) -> dict[int, NvmlValue]:
+        """Return fields of NVLINK_RATES from this collection's counters by direction: (KiB, timestamp in µs).
 
-        KiB per second divided by 1000, the engine's "MB/s"; a counter that fell back gives no value.
+        The unit is KiB per second divided by 1000, which DCGM calls MB/s. A counter that went down gives a blank.
         """
-        parts = {way: self._rate((uuid, way), count, stamp) for way, (count, stamp) in counters.items()}
-        return {field: _sum([parts[way] for way in NVLINK_RATES[field]]) for field in fields}
+        by_direction = {name: self._rate((uuid, name), count, stamp) for name, (count, stamp) in counters.items()}
+        return {field: _sum([by_direction[name] for name in NVLINK_RATES[field]]) for field in fields}
 
-    def _rate(self, key: tuple[str, str], count: Answer, stamp: int) -> float | Rejected:
+    def _rate(self, key: tuple[str, str], count: NvmlValue, stamp: int) -> float | RejectedValue:
         if not isinstance(count, int):
             self._last.pop(key, None)
-            return count if isinstance(count, Rejected) else Rejected("blank")
+            return count if isinstance(count, RejectedValue) else RejectedValue(RejectionReason.BLANK)
         before = self._last.get(key)
         self._last[key] = count, stamp
         if before is None or count < before[0] or stamp <= before[1]:
-            return Rejected("blank")
+            return RejectedValue(RejectionReason.BLANK)
+        # KiB / 1000 per second = KiB * 1000 per µs
         return (count - before[0]) * 1000 / (stamp - before[1])
 
 
-def _sum(parts: list[float | Rejected]) -> Answer:
+def _sum(rates: list[float | RejectedValue]) -> NvmlValue:
+    """Return the sum, or the first rejected rate: half a sum would look like a drop in traffic."""
     total = 0.0
-    for part in parts:
-        if isinstance(part, Rejected):
-            return part
-        total += part
+    for rate in rates:
+        if isinstance(rate, RejectedValue):
+            return rate
+        total += rate
     return round(total)

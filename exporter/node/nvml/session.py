@@ -1,4 +1,4 @@
-"""The library's life: opened when needed, closed when it or a board fails, opened again with growing pauses."""
+"""The session with NVML, from nvmlInit to nvmlShutdown: opened when needed, closed after an error, then retried."""
 
 import contextlib
 import time
@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pynvml
 
-from exporter.node.nvml.values import failure
+from exporter.backoff import Backoff
+from exporter.node.nvml.values import source_error
 from exporter.source import SourceError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
@@ -15,49 +16,55 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 
 
 @dataclass(slots=True)
-class Session:
-    """NVML between nvmlInit and nvmlShutdown."""
+class NvmlSession:
+    """Opens and closes NVML. At most one session is open at a time; `clock` must never jump."""
 
     clock: Callable[[], float] = time.monotonic
     versions: dict[str, str] = field(default_factory=dict)
-    """`driver` and `nvml`, as far as known."""
+    """Version texts `driver` and `nvml`, as far as known."""
     is_open: bool = False
-    _pause: float = 0.0
-    _not_before: float = float("-inf")
-    _why: SourceError | None = None
+    _last_error: SourceError | None = None
+    _backoff: Backoff = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self.clock)
 
     def open(self) -> None:
-        """Initialises the library, unless it is. Raises SourceError; within a pause, the last one again."""
+        """Initialize the library unless that was done.
+
+        Raises SourceError; before the next attempt is due, the one of the last attempt again.
+        """
         if self.is_open:
             return
-        if self._why is not None and self.clock() < self._not_before:
-            raise self._why
+        if self._last_error is not None and not self._backoff.due:
+            raise self._last_error
         try:
+            # Loads libnvidia-ml.so.1 by its soname, once per process.
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
-            raise self.failed(failure(error.value)) from error
-        self.is_open, self._why, self._pause = True, None, 0.0
-        self.versions = {
-            name: text
-            for name, function in (
-                ("driver", pynvml.nvmlSystemGetDriverVersion),
-                ("nvml", pynvml.nvmlSystemGetNVMLVersion),
-            )
-            if (text := _text(function))
-        }
+            raise self.failed(source_error(error.value)) from error
+        self.is_open, self._last_error = True, None
+        self._backoff.reset()
+        self.versions = _versions()
 
-    def failed(self, why: SourceError) -> SourceError:
-        """Closes, and lets some time pass before the next attempt to open."""
+    def failed(self, error: SourceError) -> SourceError:
+        """Close the session and begin the pause before the next attempt to open. Returns `error`, for raising."""
         self.close()
-        self._pause = min(max(2 * self._pause, FIRST_PAUSE), LONGEST_PAUSE)
-        self._not_before, self._why = self.clock() + self._pause, why
-        return why
+        self._backoff.failed()
+        self._last_error = error
+        return error
 
     def close(self) -> None:
+        """Shut the library down if it is open. Every handle and sample buffer of the session is invalid afterwards."""
         if self.is_open:
-            with contextlib.suppress(pynvml.NVMLError):  # nothing more can be done for a library that will not close
+            with contextlib.suppress(pynvml.NVMLError):  # nothing more can be done when the shutdown fails
                 pynvml.nvmlShutdown()
         self.is_open = False
+
+
+def _versions() -> dict[str, str]:
+    functions = {"driver": pynvml.nvmlSystemGetDriverVersion, "nvml": pynvml.nvmlSystemGetNVMLVersion}
+    return {name: text for name, function in functions.items() if (text := _text(function))}
 
 
 def _text(function: Callable[[], str]) -> str:

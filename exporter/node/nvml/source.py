@@ -1,39 +1,41 @@
-"""Device readings from NVML: what the driver itself tells, without a DCGM engine and without its privileges.
+"""The `nvml` source: readings from the driver's own library, without a DCGM host engine and without its privileges.
 
-Runs in the reader child. A field that NVML does not have is counted as not supported, never invented; a lost board
-goes to `down` while the others are read.
+Runs in the reader process. A field that NVML does not have is rejected as not supported, never invented. A GPU that
+cannot be reached is listed in `down` while the others are read.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from exporter.node.dcgm.values import age_limit
-from exporter.node.devices.read_plan import Request, plan
-from exporter.node.devices.readings import Device, ReaderConfig, Readings
+from exporter.node.devices.device import Device
+from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.read_plan import ReadRequest, plan
+from exporter.node.devices.readings import Readings
+from exporter.node.devices.validity import age_limit
 from exporter.node.nvml import gpm
-from exporter.node.nvml.batches import assemble
-from exporter.node.nvml.device_reader import BoardReader, system_answers
-from exporter.node.nvml.discovery import Found, Inventory, Place
-from exporter.node.nvml.session import Session
-from exporter.node.nvml.values import Answer, BoardLostError
+from exporter.node.nvml.batches import NvmlValues, assemble
+from exporter.node.nvml.device_reader import DeviceReader, system_values
+from exporter.node.nvml.discovery import NvmlDevice, NvmlDiscovery, NvmlInventory
+from exporter.node.nvml.session import NvmlSession
+from exporter.node.nvml.values import GpuLostError, NvmlValue
 from exporter.node.nvml.xid_events import XidEvents
 from exporter.source import SourceError
 
 REOPEN = 60.0
-"""Seconds between attempts to find a board that is lost, closed to us or not there: only a new session with the
-library lists it anew."""
+"""Seconds after which the session is opened anew while a GPU is lost, unreadable or not listed.
+
+NVML lists the GPUs that were there at nvmlInit: only a new session finds one that came or came back later.
+"""
 
 XID = 230
-
-Answers = dict[int, dict[int, Answer | None]]
-"""By inventory index, by field id."""
+SYSTEM_FIELDS = frozenset({1, 2, 4, 5})
 
 
 class NvmlSource:
     """The `DeviceSource` over NVML.
 
-    `patience` bounds the wait (seconds) for the second sample of engine activity when something is sampled for the
-    first time; with 0 its first pass has none.
+    GPM needs two samples. `patience` is how many seconds a read may wait for the second sample of a device that was
+    not sampled before; with 0 that device has no engine activity in its first collection.
     """
 
     name = "nvml"
@@ -48,106 +50,111 @@ class NvmlSource:
     ) -> None:
         self._wanted = {field.id: field for field in reversed(config.fields)}
         self._config, self._clock, self._wall, self._patience = config, clock, wall, patience
-        self._session = Session(clock)
-        self._inventory = Inventory()
+        self._session = NvmlSession(clock)
+        self._inventory = NvmlInventory()
         self._events = XidEvents(clock)
-        self._reader = BoardReader(clock)
+        self._reader = DeviceReader(clock)
         self._reopen_at: float | None = None
-        self._planned: tuple[tuple[Device, ...], tuple[Request, ...]] = ((), ())
+        self._planned: tuple[tuple[Device, ...], tuple[ReadRequest, ...]] = ((), ())
 
     def read(self) -> Readings:
-        """One pass over all boards.
+        """Read every device once.
 
-        Raises SourceError with the reason library_missing, driver_not_loaded, driver_mismatch, no_permission,
-        not_initialized, timeout or failed. After driver_mismatch only a new process can succeed.
+        Raises SourceError with a reason of `NvmlReason`: library_missing, driver_not_loaded, driver_mismatch,
+        no_permission, not_initialized, timeout or failed. After driver_mismatch only a new process can succeed.
         """
-        self._look_for_more()
+        self._close_if_incomplete()
         self._session.open()
         try:
-            return self._pass()
+            return self._collect()
         except SourceError as error:
-            self._let_go()
+            self._free()
             raise self._session.failed(error) from None
 
     def close(self) -> None:
-        self._let_go()
+        """Free what belongs to the session and close it. A later `read` opens a new one."""
+        self._free()
         self._session.close()
 
-    def _let_go(self) -> None:
+    def _free(self) -> None:
         self._events.close()
         self._reader.close()
 
-    def _pass(self) -> Readings:
+    def _collect(self) -> Readings:
         taken_at = self._wall()
-        found = self._inventory.look(self._session.versions.get("driver", ""))
-        requests = self._plan(tuple(place.device for place in found.places))
-        self._listen(found)
-        answers = self._answers(found, requests)
-        whole = bool(found.places) and not found.down and not found.problems
-        self._reopen_at = None if whole else (self._reopen_at or self._clock() + REOPEN)
-        return self._readings(taken_at, found, requests, answers)
+        found = self._inventory.discover(self._session.versions.get("driver", ""))
+        requests = self._plan(tuple(each.device for each in found.devices))
+        self._collect_events(found)
+        values = self._read_all(found, requests)
+        complete = bool(found.devices) and not found.down and not found.problems
+        self._reopen_at = None if complete else (self._reopen_at or self._clock() + REOPEN)
+        return self._readings(taken_at, found, requests, values)
 
-    def _plan(self, inventory: tuple[Device, ...]) -> tuple[Request, ...]:
+    def _plan(self, inventory: tuple[Device, ...]) -> tuple[ReadRequest, ...]:
         if inventory != self._planned[0]:
             self._planned = inventory, plan(inventory, self._config.fields)
         return self._planned[1]
 
-    def _look_for_more(self) -> None:
+    def _close_if_incomplete(self) -> None:
         if self._reopen_at is not None and self._clock() >= self._reopen_at:
             self._reopen_at = None
             self.close()
 
-    def _listen(self, found: Found) -> None:
+    def _collect_events(self, found: NvmlDiscovery) -> None:
         if XID in self._wanted:
-            boards = [(p.device.uuid, p.board) for p in found.places if p.device.gi < 0 and p.board is not None]
+            gpus = [d for d in found.devices if d.device.gi < 0 and d.gpu_handle is not None]
             self._events.collect()
-            self._events.watch(boards)
+            self._events.watch((gpu.device.uuid, gpu.gpu_handle) for gpu in gpus)
 
-    def _answers(self, found: Found, requests: Sequence[Request]) -> Answers:
-        """Everything asked for. Engine activity comes last: a first sample needs some time to the second."""
-        places = found.places
-        self._reader.keep([place.device for place in places if place.board is not None])
+    def _read_all(self, found: NvmlDiscovery, requests: Sequence[ReadRequest]) -> NvmlValues:
+        """Read every request. Those for engine activity come last, so that reading the others fills the wait."""
+        devices = found.devices
+        self._reader.keep([each.device for each in devices if each.gpu_handle is not None])
         activity = [request for request in requests if request.watch == "profiling"]
-        begun = [self._begin(found, places[i]) for request in activity for i in request.devices]
-        answers: Answers = {index: {} for index in range(len(places))}
-        system = system_answers(self._session.versions) if any(f in self._wanted for f in (1, 2, 4, 5)) else {}
+        begun = [self._begin(found, devices[i]) for request in activity for i in request.devices]
+        values: NvmlValues = {index: {} for index in range(len(devices))}
+        system = system_values(self._session.versions) if not SYSTEM_FIELDS.isdisjoint(self._wanted) else {}
         for request in requests:
             if request.watch != "profiling":
-                self._ask(found, request, answers, system)
+                self._read(found, request, values, system)
         if any(begun):
             time.sleep(min(self._patience, self._reader.wait()))
         for request in activity:
-            self._ask(found, request, answers, system)
-        return answers
+            self._read(found, request, values, system)
+        return values
 
-    def _begin(self, found: Found, place: Place) -> bool:
-        return place.device.uuid not in found.down and self._reader.begin(place)
+    def _begin(self, found: NvmlDiscovery, target: NvmlDevice) -> bool:
+        return target.device.uuid not in found.down and self._reader.begin(target)
 
-    def _ask(self, found: Found, request: Request, answers: Answers, system: Mapping[int, Answer]) -> None:
+    def _read(
+        self, found: NvmlDiscovery, request: ReadRequest, values: NvmlValues, system: Mapping[int, NvmlValue]
+    ) -> None:
         for index in request.devices:
-            place = found.places[index]
-            if place.device.uuid in found.down:
+            target = found.devices[index]
+            uuid = target.device.uuid
+            if uuid in found.down:
                 continue
             try:
-                answers[index] |= self._reader.read(place, request.fields)
-            except BoardLostError:
-                found.down.add(place.device.uuid)
+                values[index] |= self._reader.read(target, request.fields)
+            except GpuLostError:
+                found.down.add(uuid)
                 continue
-            answers[index] |= {field: value for field, value in system.items() if field in request.fields}
+            values[index] |= {field: value for field, value in system.items() if field in request.fields}
             if XID in request.fields:
-                age = age_limit(self._wanted[XID], self._config.interval)
-                answers[index][XID] = self._events.last(place.device.uuid, age)
+                values[index][XID] = self._events.last(uuid, age_limit(self._wanted[XID], self._config.interval))
 
-    def _readings(self, taken_at: float, found: Found, requests: Sequence[Request], answers: Answers) -> Readings:
-        inventory = tuple(place.device for place in found.places)
-        # A board that fell silent in the middle shows nothing of what was read before.
-        alive = {i: answer for i, answer in answers.items() if inventory[i].uuid not in found.down}
-        blocks, rejections = assemble(requests, alive, self._wanted)
+    def _readings(
+        self, taken_at: float, found: NvmlDiscovery, requests: Sequence[ReadRequest], values: NvmlValues
+    ) -> Readings:
+        inventory = tuple(each.device for each in found.devices)
+        # Of a GPU that was lost during this collection nothing is exposed, not even what was read before.
+        reachable = {i: own for i, own in values.items() if inventory[i].uuid not in found.down}
+        batches, rejections = assemble(requests, reachable, self._wanted)
         return Readings(
             source=self.name,
             taken_at=taken_at,
             inventory=inventory,
-            blocks=blocks,
+            batches=batches,
             rejections=rejections,
             down=tuple(device.uuid for device in inventory if device.gi < 0 and device.uuid in found.down),
             problems=tuple(found.problems),

@@ -1,13 +1,14 @@
-"""What an answer of NVML is worth: return codes, values that mean "none", and values that cannot be.
+"""NVML return codes and raw values: which of them are no value, and for what reason.
 
-Return codes are those of `nvml.h` (`nvmlReturn_t`). A failure never becomes a zero: it becomes a reason.
+Codes are those of `nvmlReturn_t` in `nvml.h`. A failed call never gives a zero: it gives a reason.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from exporter.node.devices.readings import RejectReason, WantedField
+from exporter.node.devices.readings import RejectionReason
+from exporter.node.nvml.reasons import NvmlReason
 from exporter.source import SourceError
 
 INVALID_ARGUMENT = 2
@@ -16,79 +17,82 @@ NO_PERMISSION = 4
 NOT_FOUND = 6
 TIMEOUT = 10
 FUNCTION_NOT_FOUND = 13
+"""pynvml raises it where the driver's library lacks the symbol: the driver is older than the function."""
 GPU_IS_LOST = 15
 RESET_REQUIRED = 16
 VERSION_MISMATCH = 25
+"""NVML_ERROR_ARGUMENT_VERSION_MISMATCH: the driver does not have this version of a record."""
 DEPRECATED = 26
 GPU_NOT_FOUND = 28
 
-REASONS: Mapping[int, RejectReason] = {
-    NOT_SUPPORTED: "not_supported",
-    FUNCTION_NOT_FOUND: "not_supported",
-    VERSION_MISMATCH: "not_supported",
-    DEPRECATED: "not_supported",
-    NO_PERMISSION: "no_permission",
-    NOT_FOUND: "not_found",
+REASONS: Mapping[int, RejectionReason] = {
+    NOT_SUPPORTED: RejectionReason.NOT_SUPPORTED,
+    FUNCTION_NOT_FOUND: RejectionReason.NOT_SUPPORTED,
+    VERSION_MISMATCH: RejectionReason.NOT_SUPPORTED,
+    DEPRECATED: RejectionReason.NOT_SUPPORTED,
+    NO_PERMISSION: RejectionReason.NO_PERMISSION,
+    NOT_FOUND: RejectionReason.NOT_FOUND,
 }
-"""Why a value is missing; every other code of a single value is a plain blank."""
+"""Why one value is rejected, by return code; every other code is a blank, as in DCGM."""
 
 LOST = frozenset({GPU_IS_LOST, RESET_REQUIRED, GPU_NOT_FOUND})
-"""The board is known but does not answer; its handle is dead."""
+"""Codes of a GPU that NVML lists but cannot reach; its handle stays invalid, also after the GPU is back."""
 
-FATAL: Mapping[int, tuple[str, str]] = {
-    1: ("not_initialized", "NVML lost its connection to the driver"),
-    9: ("driver_not_loaded", "the NVIDIA driver is not loaded"),
-    12: ("library_missing", "libnvidia-ml.so.1 cannot be loaded: is the driver visible in this container?"),
-    18: ("driver_mismatch", "the driver was replaced while its library was loaded; this process has to start again"),
+FATAL: Mapping[int, tuple[NvmlReason, str]] = {
+    1: (NvmlReason.NOT_INITIALIZED, "NVML lost its connection to the driver"),
+    9: (NvmlReason.DRIVER_NOT_LOADED, "the NVIDIA driver is not loaded"),
+    12: (NvmlReason.LIBRARY_MISSING, "libnvidia-ml.so.1 cannot be loaded: is the driver visible in this container?"),
+    # NVML_ERROR_LIB_RM_VERSION_MISMATCH: after a driver upgrade the loaded library no longer fits the kernel module.
+    # pynvml never unloads the library, so that only a new process loads the new one.
+    18: (
+        NvmlReason.DRIVER_MISMATCH,
+        "the driver was replaced while its library was loaded; this process has to start again",
+    ),
 }
-"""Codes that end the session with the library as a whole: (reason, sentence)."""
+"""Codes that end the session with the library: (reason, message)."""
 
 NONE_32, NONE_64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
-"""NVML_VALUE_NOT_AVAILABLE in its two widths."""
+"""NVML_VALUE_NOT_AVAILABLE, which is -1, as an unsigned number of 32 and of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
-    """In place of a value: why there is none to show."""
+class RejectedValue:
+    """A value that is not exposed, and why."""
 
-    reason: RejectReason
-
-
-Answer = int | float | str | Rejected
+    reason: RejectionReason
 
 
-class BoardLostError(Exception):
-    """One board does not answer any more; the others do."""
+NvmlValue = int | float | str | RejectedValue
 
 
-def failure(code: int) -> SourceError:
-    """The error of a call without which there is nothing to read, such as initialisation."""
+class GpuLostError(Exception):
+    """NVML cannot reach one GPU any more; the other GPUs can still be read."""
+
+
+def source_error(code: int) -> SourceError:
+    """Return the error for a failed call without which nothing can be read, such as nvmlInit."""
     if code in FATAL:
         return SourceError(*FATAL[code])
     if code == NO_PERMISSION:
-        return SourceError("no_permission", "NVML may not be used by this process: no access to /dev/nvidia*")
-    reason = "timeout" if code == TIMEOUT else "failed"
+        return SourceError(NvmlReason.NO_PERMISSION, "NVML may not be used by this process: no access to /dev/nvidia*")
+    reason = NvmlReason.TIMEOUT if code == TIMEOUT else NvmlReason.FAILED
     return SourceError(reason, f"NVML could not be opened: return code {code}")
 
 
-def refusal(code: int) -> Rejected:
-    """Why a value is missing. Raises BoardLostError or SourceError when the code speaks of more than one value."""
+def rejected(code: int) -> RejectedValue:
+    """Return the reason why a call gave no value.
+
+    Raises GpuLostError when the code concerns the whole GPU, SourceError when it concerns the whole library.
+    """
     if code in LOST:
-        raise BoardLostError
+        raise GpuLostError
     if code in FATAL:
-        raise failure(code)
-    return Rejected(REASONS.get(code, "blank"))
+        raise source_error(code)
+    return RejectedValue(REASONS.get(code, RejectionReason.BLANK))
 
 
 def usable(raw: float | str) -> bool:
-    """Whether a raw answer is a value at all."""
+    """Whether a raw value is a value at all: no mark for "none", no NaN, no empty text."""
     if isinstance(raw, float):
         return math.isfinite(raw)
     return raw not in (NONE_32, NONE_64, "")
-
-
-def judged(answer: Answer, wanted: WantedField) -> Answer:
-    """The answer, unless it is above what the field can be."""
-    if wanted.high is None or isinstance(answer, str | Rejected) or answer <= wanted.high:
-        return answer
-    return Rejected("out_of_range")

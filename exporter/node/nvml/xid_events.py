@@ -1,6 +1,8 @@
-"""XIDs: NVML tells of them through an event set, which is emptied in each pass without waiting.
+"""XIDs from NVML events: every collection empties an event set without waiting.
 
-Events from before the set was made, and from while it was closed, are not told by NVML.
+NVML reports only what happens while a GPU is registered in a set: events from before, and from while the set was
+closed, are lost. Events are registered on a GPU, never on a MIG device. In MIG mode a process without privileges
+receives only those that concern the whole GPU (NVML reference, nvmlEventSetWait_v2).
 """
 
 import contextlib
@@ -10,27 +12,28 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.nvml.values import TIMEOUT, Answer, Rejected
+from exporter.node.devices.readings import RejectionReason
+from exporter.node.nvml.values import TIMEOUT, NvmlValue, RejectedValue
 
-PER_PASS = 256
-"""More events than this wait for the next pass: a storm must not hold a pass up."""
+MAX_EVENTS = 256
+"""Per collection; further events stay in the set for the next one, so that a storm does not delay a collection."""
 
 
 class XidEvents:
-    """The last XID of each board and when it was heard of, kept for the life of the reader."""
+    """The last XID of each GPU and when it was received, kept for the life of the source. For use by one thread."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._set: Any = None
         self._last: dict[str, tuple[int, float]] = {}
         self._watched: dict[int | None, str] = {}
-        """Uuid by the address that is the board's handle: a lost board, of which an XID tells, answers no more."""
+        """UUIDs by the address in the GPU's handle. After a fatal XID the GPU is lost: its UUID cannot be read then."""
 
-    def watch(self, boards: Iterable[tuple[str, Any]]) -> None:
-        """Listen to these boards, (uuid, handle), as far as they offer it; each is registered once."""
-        for uuid, handle in boards:
+    def watch(self, gpus: Iterable[tuple[str, Any]]) -> None:
+        """Register the GPUs, given as (UUID, handle), that are not registered yet."""
+        for uuid, handle in gpus:
             if uuid not in self._watched.values():
-                with contextlib.suppress(pynvml.NVMLError):  # last() says that there is nothing
+                with contextlib.suppress(pynvml.NVMLError):  # last() then returns "not supported"
                     self._register(uuid, handle)
 
     def _register(self, uuid: str, handle: Any) -> None:
@@ -40,34 +43,34 @@ class XidEvents:
         self._watched[_address(handle)] = uuid
 
     def collect(self) -> None:
-        """Take what has happened since the last pass."""
+        """Take the events since the last collection out of the set."""
         if self._set is None:
             return
-        for _ in range(PER_PASS):
+        for _ in range(MAX_EVENTS):
             try:
-                event = pynvml.nvmlEventSetWait_v2(self._set, 0)
+                event = pynvml.nvmlEventSetWait_v2(self._set, 0)  # 0 ms: NVML_ERROR_TIMEOUT when the set is empty
             except pynvml.NVMLError as error:
                 if error.value != TIMEOUT:
-                    self.close()  # the set died with a board: watch() makes a new one
+                    self.close()  # one lost GPU makes the whole set unusable: watch() creates a new one
                 return
-            self._note(event)
+            self._record(event)
 
-    def _note(self, event: Any) -> None:
+    def _record(self, event: Any) -> None:
         uuid = self._watched.get(_address(event.device))
         if uuid is not None and event.eventType == pynvml.nvmlEventTypeXidCriticalError:
             self._last[uuid] = int(event.eventData), self._clock()
 
-    def last(self, uuid: str, age: float) -> Answer | None:
-        """The last XID of a board; None while there was none for `age` seconds."""
+    def last(self, uuid: str, max_age: float) -> NvmlValue | None:
+        """Return the last XID of a GPU; None where none was received in the last `max_age` seconds."""
         if uuid in self._last:
-            xid, heard_at = self._last[uuid]
-            return xid if self._clock() - heard_at <= age else None
-        return None if uuid in self._watched.values() else Rejected("not_supported")
+            xid, received_at = self._last[uuid]
+            return xid if self._clock() - received_at <= max_age else None
+        return None if uuid in self._watched.values() else RejectedValue(RejectionReason.NOT_SUPPORTED)
 
     def close(self) -> None:
-        """Stop listening; what was heard is kept."""
+        """Free the event set; the XIDs received so far are kept."""
         if self._set is not None:
-            with contextlib.suppress(pynvml.NVMLError):  # a library that was shut down took it along
+            with contextlib.suppress(pynvml.NVMLError):  # nvmlShutdown frees it too
                 pynvml.nvmlEventSetFree(self._set)
         self._set = None
         self._watched.clear()

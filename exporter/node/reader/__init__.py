@@ -1,1 +1,1 @@
-"""The child process that holds the native libraries, what it says through its pipes, and who watches over it."""
+"""The reader process, which loads the native libraries; the protocol on its pipes; the parent process's side of it."""

@@ -1,7 +1,6 @@
-"""The reader child: `python -m exporter.node.reader`, started by its parent with a pipe on each side.
+"""The reader process, `python -m exporter.node.reader`: requests come on stdin, replies go to stdout.
 
-It ends when the parent closes its end or dies, whatever a native library is doing at that moment. Ctrl-C and
-SIGTERM are the parent's business: it closes the pipe when it is time.
+It ends when the parent process closes its end of a pipe or dies, even while a call into a native library hangs.
 """
 
 import logging
@@ -13,41 +12,52 @@ import threading
 
 from exporter.node.reader.serve import serve
 
-GRACE = 1.0
-"""Seconds a source may take to say goodbye to its engine after the parent has gone."""
+GRACE_SECONDS = 1.0
+"""How long a source may take to disconnect from its engine after the parent process has closed the pipe."""
+
+# The parent process ends this one by closing the pipe, so that the source can disconnect first. SIGINT and SIGTERM
+# may come here too: from a terminal, or from systemd, which signals every process of a unit.
+# SIGPIPE: a write to a closed pipe or socket then fails with EPIPE (BrokenPipeError) instead of ending the process.
+# The setting covers the threads of native libraries, which write to the host engine's socket.
+IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)
 
 
-def _claim_pipes() -> tuple[int, int]:
-    """Moves both pipes away from descriptors 0 and 1, so that what a native library prints cannot mix with answers."""
-    requests, answers = os.dup(0), os.dup(1)
+def _move_pipes() -> tuple[int, int]:
+    """Move both pipes away from descriptors 0 and 1; return their new descriptors.
+
+    A native library may print to descriptor 1, which would corrupt the frames: that goes to the log on stderr.
+    """
+    requests, replies = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    return requests, answers
+    return requests, replies
 
 
-def _leave_with_parent(requests: int, done: threading.Event) -> None:
-    """Ends the process when the other end of the pipe is gone and the main thread does not come back in time.
+def _exit_after_parent(requests: int, done: threading.Event) -> None:
+    """Wait until the other end of the pipe is closed; then end the process unless `done` is set in time.
 
-    Not left to PR_SET_PDEATHSIG: that fires when the thread that started us ends, which need not be the process.
+    Runs in a thread of its own, because the main thread may be inside a native call that never returns.
+    PR_SET_PDEATHSIG is no alternative: the kernel sends that signal when the thread that started this process ends
+    (prctl(2)), while its process goes on.
     """
-    waiting = select.poll()
-    waiting.register(requests, 0)  # a hang-up is reported without being asked for
-    waiting.poll()
-    if not done.wait(GRACE):
-        os._exit(1)
+    hangup = select.poll()
+    hangup.register(requests, 0)  # POLLHUP is reported without being asked for (poll(2)); requests do not wake it
+    hangup.poll()
+    if not done.wait(GRACE_SECONDS):
+        os._exit(1)  # sys.exit would end this thread alone
 
 
 def main() -> int:
-    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
-        signal.signal(ignored, signal.SIG_IGN)
+    for number in IGNORED_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="reader: %(levelname)s %(message)s")
-    requests, answers = _claim_pipes()
+    requests, replies = _move_pipes()
     done = threading.Event()
-    threading.Thread(target=_leave_with_parent, args=(requests, done), daemon=True).start()
+    threading.Thread(target=_exit_after_parent, args=(requests, done), daemon=True).start()
     try:
-        serve(requests, answers)
+        serve(requests, replies)
     except BrokenPipeError:
         return 1
     finally:

@@ -1,7 +1,7 @@
-"""The `auto` source: the best one this node offers now, chosen anew only while the chosen one is down.
+"""The `auto` source: the first of DCGM and NVML that answers on this node, chosen again only after it has failed.
 
-In order: a host engine that can be reached; an embedded engine, only where no other engine runs on the node, because
-two of them can deadlock the driver; NVML. Never the simulated source.
+The order: a host engine that can be reached; an embedded engine, only where no other engine runs on the node, because
+two of them can deadlock the driver; NVML. The simulated source is never chosen.
 """
 
 import logging
@@ -13,7 +13,8 @@ import msgspec
 
 from exporter.node.dcgm.running_engines import foreign_engines, listening_engine
 from exporter.node.dcgm.source import DcgmSource
-from exporter.node.devices.readings import DeviceSource, ReaderConfig, Readings
+from exporter.node.devices.device_source import DeviceSource, ReaderConfig
+from exporter.node.devices.readings import Readings
 from exporter.node.nvml.source import NvmlSource
 from exporter.source import SourceError
 
@@ -22,16 +23,16 @@ _log = logging.getLogger(__name__)
 Choice = Literal["host engine", "embedded engine", "nvml"]
 Opener = Callable[[ReaderConfig], DeviceSource]
 
-LOYALTY = 30.0
-"""Seconds for which a choice that is down is tried alone: an engine that restarts must not be given up at once."""
+KEEP_CHOICE_SECONDS = 30.0
+"""How long after its last answer the chosen source is tried alone: an engine that restarts is soon there again."""
 
 OPENERS: Mapping[Choice, Opener] = {"host engine": DcgmSource, "embedded engine": DcgmSource, "nvml": NvmlSource}
 
 
 class AutoSource:
-    """A DeviceSource that stands for whichever of the real ones answers.
+    """A DeviceSource that reads through the chosen one.
 
-    `name` is that of the chosen source; `dcgm`, the first choice, before there is one.
+    `name` is the name of the chosen source; `dcgm`, the first choice, before there is one.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class AutoSource:
         foreign: Callable[[], tuple[int, ...]] = foreign_engines,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`listening` gives the address of a host engine on this node; `foreign` the process ids of other engines."""
         self._config, self._openers, self._clock = config, openers, clock
         self._listening, self._foreign = listening, foreign
         self.name = "dcgm"
@@ -49,12 +51,12 @@ class AutoSource:
         self._answered_at = 0.0
 
     def read(self) -> Readings:
-        """The chosen source's readings, or those of the first candidate that answers. Raises SourceError."""
+        """Read the chosen source; without one, or after it has failed for too long, choose one. Raises SourceError."""
         if self._chosen is not None:
             try:
                 return self._answered(self._chosen.read())
             except SourceError:
-                if self._clock() - self._answered_at < LOYALTY:
+                if self._clock() - self._answered_at < KEEP_CHOICE_SECONDS:
                     raise
                 self.close()
         return self._choose()
@@ -75,13 +77,13 @@ class AutoSource:
                 failures.append((choice, error))
                 continue
             self._chosen, self.name = source, source.name
-            _log.info("reading from %s%s", choice, f"; passed over {_sentence(failures)}" if failures else "")
+            _log.info("reading from %s%s", choice, f"; passed over {_summary(failures)}" if failures else "")
             return self._answered(readings)
-        # The first candidate is the one that the node is meant to have; its reason says what to repair.
-        raise SourceError(failures[0][1].reason, _sentence(failures))
+        # The first candidate is the one that the node is meant to have: its reason leads to what has to be repaired.
+        raise SourceError(failures[0][1].reason, _summary(failures))
 
     def _candidates(self) -> Iterator[tuple[Choice, ReaderConfig]]:
-        """What this node offers, best first, looked up one by one as the ones before fail."""
+        """The sources of this node, best first. Each is looked for only after the ones before it have failed."""
         remote = self._config.remote or self._listening()
         if remote is not None:
             yield "host engine", msgspec.structs.replace(self._config, source="dcgm", remote=remote)
@@ -94,5 +96,5 @@ class AutoSource:
         return readings
 
 
-def _sentence(failures: Sequence[tuple[Choice, SourceError]]) -> str:
+def _summary(failures: Sequence[tuple[Choice, SourceError]]) -> str:
     return "; ".join(f"{choice}: {error}" for choice, error in failures)

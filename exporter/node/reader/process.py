@@ -1,4 +1,4 @@
-"""One reader child as its parent sees it: started, asked, listened to with a deadline, and put down."""
+"""One reader process as the parent process handles it: start it, send requests, receive replies, stop it."""
 
 import os
 import select
@@ -9,116 +9,124 @@ from collections.abc import Sequence
 
 import msgspec
 
-from exporter.node.devices.readings import ReaderConfig
-from exporter.node.reader.protocol import PIPE_BYTES, Answer, FrameBuffer, GarbledError, Request, frame
+from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.reader.protocol import PIPE_BYTES, FrameBuffer, ProtocolError, ReaderReply, ReaderRequest, frame
 
-KILL_WAIT = 0.5
-"""Seconds that a killed child may take to go; one stuck in the kernel is left behind until it can be reaped."""
-
-
-class CrashedError(Exception):
-    """The child has ended by itself; the message says how."""
+KILL_SECONDS = 0.5
+"""How long to wait for a killed process to end. One in uninterruptible sleep (a driver call that hangs in the kernel)
+handles SIGKILL only when that call returns; it is left behind until it can be reaped."""
 
 
-class Child:
-    """A process and its two pipes. Not for use by two threads at once."""
+class ReaderCrashedError(Exception):
+    """The reader process has ended by itself. The message has its signal or exit status."""
+
+
+class ReaderProcess:
+    """A reader process and the two pipes to it. Not thread-safe."""
 
     def __init__(self, command: Sequence[str], config: ReaderConfig) -> None:
+        """Start the process; `config` is sent with the first request. Raises OSError when it cannot be started."""
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,  # Ctrl-C in a terminal is for the parent
+            bufsize=0,  # bytes in a buffer of Python's would not make the descriptor readable for poll
+            start_new_session=True,  # Ctrl-C in a terminal signals the parent process alone, which then closes the pipe
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._to, self._from = self._process.stdin, self._process.stdout
-        for pipe in (self._to, self._from):
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        for pipe in (self._stdin, self._stdout):
+            # O_NONBLOCK: a process that hangs in the middle of a message must not block us. It applies to our end of
+            # the pipe alone; the reader process's end is another open file.
             os.set_blocking(pipe.fileno(), False)
         self._unsent = bytearray(frame(msgspec.msgpack.encode(config)))
         self._received = FrameBuffer()
-        self._decode = msgspec.msgpack.Decoder(Answer).decode
-        self._number = 0
-        self.started_at = time.monotonic()
-        self.asked_at: float | None = None
-        """When the request that waits for its answer was made; None when there is none."""
-        self.has_answered = False
+        self._decode = msgspec.msgpack.Decoder(ReaderReply).decode
+        self._request_id = 0
+        self.requested_at: float | None = None
+        """When the request that has no reply yet was made; None when every request has one."""
+        self.has_replied = False
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    def ask(self) -> None:
-        """Queues one request; `listen` sends it."""
-        self._number += 1
-        self._unsent += frame(msgspec.msgpack.encode(Request(self._number)))
-        self.asked_at = time.monotonic()
+    def request(self) -> None:
+        """Queue one request; `receive` sends it."""
+        self._request_id += 1
+        self._unsent += frame(msgspec.msgpack.encode(ReaderRequest(self._request_id)))
+        self.requested_at = time.monotonic()
 
-    def listen(self, until: float, wake: int) -> Answer | None:
-        """The answer to the last request; None at the time `until` (monotonic) or once `wake` is readable.
+    def receive(self, until: float, wake: int) -> ReaderReply | None:
+        """Wait for the reply to the last request, and send what is queued meanwhile.
 
-        Raises CrashedError, or GarbledError for anything that is not that answer.
+        Returns None when the monotonic time `until` has come or the descriptor `wake` is readable. Raises
+        ReaderCrashedError when the process has ended, and ProtocolError for anything that is not that reply.
         """
         while (body := self._received.next()) is None:
             ready = self._poll(until, wake)
             if not ready or wake in ready:
                 return None
-            self._move(ready)
-        return self._answer(body)
+            self._transfer(ready)
+        return self._reply(body)
 
     def stop(self, grace: float) -> bool:
-        """Closes the pipes, kills what is still there after `grace` seconds; False if not even that ended it."""
-        self._to.close()
+        """Close the pipes, which ends the process, and kill it if it still runs after `grace` seconds.
+
+        Returns whether it has ended: one in uninterruptible sleep has not.
+        """
+        self._stdin.close()
         ended = self._ends_within(grace) if grace > 0 else False
         if not ended:
             self._process.kill()
-            ended = self._ends_within(KILL_WAIT)
-        self._from.close()
+            ended = self._ends_within(KILL_SECONDS)
+        self._stdout.close()
         return ended
 
     def reaped(self) -> bool:
-        """Whether a child left behind has gone meanwhile."""
+        """Whether the process has ended; if so, the kernel's entry of it is freed (waitpid)."""
         return self._process.poll() is not None
 
     def _poll(self, until: float, wake: int) -> dict[int, int]:
         poll = select.poll()
         poll.register(wake, select.POLLIN)
-        poll.register(self._from, select.POLLIN)
+        poll.register(self._stdout, select.POLLIN)
         if self._unsent:
-            poll.register(self._to, select.POLLOUT)
-        left = until - time.monotonic()
-        return dict(poll.poll(max(left, 0.0) * 1000))
+            poll.register(self._stdin, select.POLLOUT)
+        remaining = until - time.monotonic()
+        return dict(poll.poll(max(remaining, 0.0) * 1000))
 
-    def _move(self, ready: dict[int, int]) -> None:
-        if self._to.fileno() in ready:
+    def _transfer(self, ready: dict[int, int]) -> None:
+        """Write to and read from the pipes that are ready. Raises ReaderCrashedError when the other end is closed."""
+        if self._stdin.fileno() in ready:
             try:
-                del self._unsent[: os.write(self._to.fileno(), self._unsent)]
-            except BrokenPipeError:
-                raise CrashedError(self._epitaph()) from None
-        if self._from.fileno() in ready:
-            data = os.read(self._from.fileno(), PIPE_BYTES)
+                del self._unsent[: os.write(self._stdin.fileno(), self._unsent)]
+            except BrokenPipeError:  # Python ignores SIGPIPE from its start, so a closed pipe is EPIPE
+                raise ReaderCrashedError(self._how_it_ended()) from None
+        if self._stdout.fileno() in ready:
+            data = os.read(self._stdout.fileno(), PIPE_BYTES)
             if not data:
-                raise CrashedError(self._epitaph())
+                raise ReaderCrashedError(self._how_it_ended())
             self._received.feed(data)
 
-    def _answer(self, body: bytes) -> Answer:
+    def _reply(self, body: bytes) -> ReaderReply:
         try:
-            answer = self._decode(body)
+            reply = self._decode(body)
         except msgspec.MsgspecError as error:
-            raise GarbledError(f"the reader child's answer cannot be decoded: {error}") from error
-        if answer.id != self._number or self.asked_at is None:
-            raise GarbledError(f"the reader child answered request {answer.id}, asked was {self._number}")
-        self.asked_at, self.has_answered = None, True
-        return answer
+            raise ProtocolError(f"the reader process's reply cannot be decoded: {error}") from error
+        if reply.id != self._request_id or self.requested_at is None:
+            raise ProtocolError(f"the reader process replied to request {reply.id}, the last was {self._request_id}")
+        self.requested_at, self.has_replied = None, True
+        return reply
 
-    def _epitaph(self) -> str:
-        self._ends_within(KILL_WAIT)
+    def _how_it_ended(self) -> str:
+        self._ends_within(KILL_SECONDS)  # a process closes its pipes a moment before its status is known
         code = self._process.poll()
         if code is None:
-            return "the reader child closed its pipe"
+            return "the reader process closed its pipe"
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
-        return f"the reader child {self.pid} ended {how}"
+        return f"the reader process {self.pid} ended {how}"
 
     def _ends_within(self, seconds: float) -> bool:
         try:

@@ -1,6 +1,7 @@
-"""Frames between a parent and its reader child: four bytes of length, big-endian, then msgpack.
+"""The protocol between the parent process and the reader process: length-prefixed msgpack messages on two pipes.
 
-The parent sends one ReaderConfig, then requests; the child answers each by its number, in order.
+The parent process sends one ReaderConfig, then ReaderRequests. The reader process sends one ReaderReply for each
+request, in the order of the requests.
 """
 
 import os
@@ -11,42 +12,42 @@ import msgspec
 from exporter.node.devices.readings import Readings
 
 FRAME_LIMIT = 64 * 1024 * 1024
-"""Bytes; a longer frame means that something else than our child writes to the pipe."""
+"""Largest body in bytes. A larger length was not written by our own code, such as text that a library printed."""
 
 PIPE_BYTES = 64 * 1024
-"""What a pipe holds, and so the most that one read of it gives."""
+"""Capacity of a pipe on Linux unless it is changed (pipe(7)): one `read` never returns more."""
 
-_HEAD = struct.Struct(">I")
-
-
-class Request(msgspec.Struct, frozen=True, array_like=True):
-    """Read once, now."""
-
-    id: int
+_LENGTH = struct.Struct(">I")
+"""A pipe is a stream: a read may end inside a message. So each message is preceded by its length, big-endian."""
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True):
-    """Readings, or why there are none: `reason` as SourceError has it."""
+class ReaderRequest(msgspec.Struct, frozen=True, array_like=True):
+    """Asks for one read of the source."""
 
     id: int
+
+
+class ReaderReply(msgspec.Struct, frozen=True, array_like=True):
+    """The readings of one request, or why there are none: `reason` and `message` are those of the SourceError."""
+
+    id: int
+    """The id of the request."""
     readings: Readings | None = None
     reason: str = ""
     message: str = ""
 
 
-class GarbledError(Exception):
-    """What came through the pipe is not a frame of ours."""
+class ProtocolError(Exception):
+    """Bytes on a pipe do not follow the protocol."""
 
 
 def frame(body: bytes) -> bytes:
-    """A body with its length in front. Raises GarbledError when it is over the limit."""
-    if len(body) > FRAME_LIMIT:
-        raise GarbledError(f"a frame of {len(body)} bytes is over the limit of {FRAME_LIMIT}")
-    return _HEAD.pack(len(body)) + body
+    """Prefix a body with its length. Raises ProtocolError when it is over the limit."""
+    return _LENGTH.pack(_checked(len(body))) + body
 
 
 class FrameBuffer:
-    """Collects bytes as they come and gives whole frame bodies."""
+    """Collects bytes as they arrive and returns complete bodies."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -55,43 +56,47 @@ class FrameBuffer:
         self._bytes += data
 
     def next(self) -> bytes | None:
-        """The next whole body, or None until more bytes come. Raises GarbledError on a length over the limit."""
-        if len(self._bytes) < _HEAD.size:
+        """Remove and return the next body; None until all of it has arrived.
+
+        Raises ProtocolError on a length over the limit, before any byte of the body has arrived.
+        """
+        if len(self._bytes) < _LENGTH.size:
             return None
-        (length,) = _HEAD.unpack_from(self._bytes)
-        if length > FRAME_LIMIT:
-            raise GarbledError(f"a frame announces {length} bytes, over the limit of {FRAME_LIMIT}")
-        end = _HEAD.size + length
+        end = _LENGTH.size + _checked(*_LENGTH.unpack_from(self._bytes))
         if len(self._bytes) < end:
             return None
-        body = bytes(self._bytes[_HEAD.size : end])
+        body = bytes(self._bytes[_LENGTH.size : end])
         del self._bytes[:end]
         return body
 
 
 def read_frame(descriptor: int) -> bytes | None:
-    """Blocks for one body; None at the end of the stream, whole or in the middle of a frame."""
-    head = _read_exactly(descriptor, _HEAD.size)
-    if head is None:
-        return None
-    (length,) = _HEAD.unpack(head)
-    if length > FRAME_LIMIT:
-        raise GarbledError(f"a frame announces {length} bytes, over the limit of {FRAME_LIMIT}")
-    return _read_exactly(descriptor, length)
+    """Read one body from a blocking descriptor. Returns None at the end of the stream, also inside a frame.
+
+    Raises ProtocolError on a length over the limit.
+    """
+    prefix = _read_exactly(descriptor, _LENGTH.size)
+    return None if prefix is None else _read_exactly(descriptor, _checked(*_LENGTH.unpack(prefix)))
 
 
 def write_frame(descriptor: int, body: bytes) -> None:
-    """Writes one frame whole, however long that takes."""
+    """Write one frame to a blocking descriptor, however long that takes."""
     rest = memoryview(frame(body))
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
+def _checked(length: int) -> int:
+    if length > FRAME_LIMIT:
+        raise ProtocolError(f"a frame of {length} bytes is over the limit of {FRAME_LIMIT}")
+    return length
+
+
 def _read_exactly(descriptor: int, length: int) -> bytes | None:
-    parts = bytearray()
-    while len(parts) < length:
-        part = os.read(descriptor, min(length - len(parts), PIPE_BYTES))
-        if not part:
+    received = bytearray()
+    while len(received) < length:
+        data = os.read(descriptor, min(length - len(received), PIPE_BYTES))
+        if not data:
             return None
-        parts += part
-    return bytes(parts)
+        received += data
+    return bytes(received)

@@ -1,52 +1,55 @@
-"""The main loop of a reader child: one request, one read, one answer, until the parent closes the pipe."""
+"""The main loop of the reader process: read a request, read the source, write the reply."""
 
 import logging
 
 import msgspec
 
-from exporter.node.devices.readings import DeviceSource, ReaderConfig
-from exporter.node.reader.protocol import Answer, Request, read_frame, write_frame
+from exporter.node.devices.device_source import DeviceSource, ReaderConfig
+from exporter.node.reader.protocol import ReaderReply, ReaderRequest, read_frame, write_frame
+from exporter.node.reader.reasons import ReaderReason
 from exporter.node.reader.sources import open_source
 from exporter.source import SourceError
 
 _log = logging.getLogger(__name__)
 
 
-def serve(requests: int, answers: int) -> None:
-    """Reads the configuration and then requests from one descriptor and answers on the other, until its end.
+def serve(requests: int, replies: int) -> None:
+    """Read the configuration and then requests from one descriptor until its end; write replies to the other.
 
-    Raises msgspec.DecodeError or GarbledError when the parent does not speak the protocol.
+    Raises msgspec.DecodeError or ProtocolError when the parent process does not follow the protocol, and
+    BrokenPipeError when it has closed the pipe of the replies.
     """
     first = read_frame(requests)
     if first is None:
         return
-    asked = _Asked(msgspec.msgpack.decode(first, type=ReaderConfig))
+    responder = _RequestResponder(msgspec.msgpack.decode(first, type=ReaderConfig))
     encode = msgspec.msgpack.Encoder().encode
-    decode = msgspec.msgpack.Decoder(Request).decode
+    decode = msgspec.msgpack.Decoder(ReaderRequest).decode
     try:
         while (body := read_frame(requests)) is not None:
-            write_frame(answers, encode(asked.answer(decode(body).id)))
+            write_frame(replies, encode(responder.reply(decode(body).id)))
     finally:
-        asked.close()
+        responder.close()
 
 
-class _Asked:
-    """The source that the parent asked for, made with the first request."""
+class _RequestResponder:
+    """Replies to requests from the configured source, which is opened for the first of them."""
 
     def __init__(self, config: ReaderConfig) -> None:
         self._config = config
         self._source: DeviceSource | None = None
 
-    def answer(self, number: int) -> Answer:
+    def reply(self, request_id: int) -> ReaderReply:
         try:
             self._source = self._source or open_source(self._config)
-            return Answer(number, readings=self._source.read())
+            return ReaderReply(request_id, readings=self._source.read())
         except SourceError as error:
-            return Answer(number, reason=error.reason, message=str(error))
+            return ReaderReply(request_id, reason=error.reason, message=str(error))
         except Exception as error:  # noqa: BLE001 - see below
-            # The child's main loop: a mistake in one source must reach the parent as a reason, not as a dead child.
-            _log.warning("the source failed in a way it does not know", exc_info=True)
-            return Answer(number, reason="internal", message=f"{type(error).__name__}: {error}")
+            # A defect in a source reaches the parent process as a reason. Uncaught it would end this process, which
+            # looks like a crash of a native library, and its embedded engine with it.
+            _log.warning("the source raised an exception that is not a SourceError", exc_info=True)
+            return ReaderReply(request_id, reason=ReaderReason.INTERNAL, message=f"{type(error).__name__}: {error}")
 
     def close(self) -> None:
         if self._source is not None:

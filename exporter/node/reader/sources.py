@@ -1,10 +1,10 @@
-"""The sources of device readings by name, each imported only when it is the one asked for."""
+"""Opens a source of device readings by its name. Each module is imported only when its source is configured."""
 
-from exporter.node.devices.readings import DeviceSource, ReaderConfig
+from exporter.node.devices.device_source import DeviceSource, ReaderConfig
 
 
 def open_source(config: ReaderConfig) -> DeviceSource:
-    """The source that the configuration names; nothing native is loaded before its first read."""
+    """Make the configured source. No native library is loaded before its first read."""
     match config.source:
         case "dcgm":
             from exporter.node.dcgm.source import DcgmSource  # noqa: PLC0415 - a reader loads only what it reads

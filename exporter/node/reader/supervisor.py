@@ -1,164 +1,185 @@
-"""The parent's side of the reader: a source that survives whatever the native libraries do.
+"""The parent process's side of the reader: a source of readings that outlives crashes and hangs of native libraries.
 
-The child is started with the first read, killed when it does not answer in time, and started again after a pause
-that doubles from 1 to 30 seconds.
+The reader process is started for the first read, killed when it does not reply in time, and started again after a
+pause that doubles from 1 to 30 seconds.
 """
 
 import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from exporter.node.devices.readings import ReaderConfig, Readings
-from exporter.node.reader.process import Child, CrashedError
-from exporter.node.reader.protocol import Answer, GarbledError
+from exporter.backoff import Backoff
+from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.readings import Readings
+from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.reader.process import ReaderCrashedError, ReaderProcess
+from exporter.node.reader.protocol import ProtocolError, ReaderReply
+from exporter.node.reader.reasons import ReaderReason
 from exporter.source import SourceError
 
+# Without -P, Python would look for modules in the current folder first.
 COMMAND = (sys.executable, "-P", "-m", "exporter.node.reader")
-FRESH_PROCESS = frozenset({"driver_mismatch", "no_devices", "engine_dead"})
-"""Reasons that only a new process can cure: a library keeps the driver, or the engine, that it first saw."""
-
-STEADY = 60.0
-"""Seconds after which a child's death counts as a first one again."""
+NEW_PROCESS_NEEDED = frozenset({NvmlReason.DRIVER_MISMATCH, DcgmReason.NO_DEVICES, DcgmReason.ENGINE_DEAD})
+"""Reasons that only a new process ends: NVML keeps to the driver, and the embedded engine to the devices, that it
+found when it was loaded."""
+STEADY_SECONDS = 60.0
+"""When a reader process ran at least this long, the pause after its failure is the first one again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long things may take, in seconds. `opening` is for a child's first answer: an engine has to start."""
+class ReaderTimings:
+    """How long things may take, in seconds."""
 
     deadline: float = 10.0
+    """For a reply; then the reader process is killed."""
     opening: float = 60.0
+    """The same for the first reply of a process: an embedded engine has to start."""
     first_pause: float = 1.0
+    """Before the next process is started after a failure."""
     longest_pause: float = 30.0
-    goodbye: float = 1.2
+    """The limit up to which that pause doubles."""
+    grace: float = 1.2
+    """For the process to end after its pipe was closed."""
 
 
 class Reader:
-    """Device readings out of a child process.
+    """A source of device readings that reads in another process.
 
-    `read` never takes longer than four fifths of the interval, or than the deadline: a child that needs longer is
-    left working (`starting`, `slow`) until its deadline, then killed (`hung`). Other reasons of its own:
-    `crashed`, `garbled`, `restarting`, `closed`; every other reason is the source's.
+    `read` takes at most four fifths of the interval, and at most the deadline. A reader process that needs longer goes
+    on (`starting`, `slow`) until its deadline and is killed then (`hung`). Other reasons of the reader itself:
+    `crashed`, `garbled`, `restarting`, `closed`; every further reason is the source's.
     """
 
     def __init__(
-        self, config: ReaderConfig, patience: Patience | None = None, command: Sequence[str] = COMMAND
+        self,
+        config: ReaderConfig,
+        timings: ReaderTimings | None = None,
+        command: Sequence[str] = COMMAND,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`command` starts a reader process. `clock` measures the pauses between starts; deadlines are in real time."""
         self._config, self._command = config, command
-        self._patience = patience or Patience()
-        self._lock = threading.Lock()
+        self._timings, self._clock = timings or ReaderTimings(), clock
+        self._lock = threading.Lock()  # one thread reads, another one may close
+        # An eventfd ends a poll in `read` from another thread, which a lock or an event of Python's cannot. It is never
+        # read from, so that it stays readable. EFD_CLOEXEC: a reader process must not inherit it.
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._closed = False
-        self._child: Child | None = None
-        self._left_behind: list[Child] = []
-        self._pause = self._patience.first_pause
-        self._not_before = 0.0
+        self._process: ReaderProcess | None = None
+        self._unreaped: list[ReaderProcess] = []
+        """Killed processes that have not ended yet."""
+        self._backoff = Backoff(self._timings.first_pause, self._timings.longest_pause, clock)
         self._last_failure = ""
         self._starts = 0
-        self._chosen: str = "dcgm" if config.source == "auto" else config.source
+        self._started_at = 0.0
+        self._source_name: str = "dcgm" if config.source == "auto" else config.source
 
     @property
     def name(self) -> str:
         """The configured source; with `auto`, the one that answered last (`dcgm`, the first choice, until then)."""
-        return self._chosen
+        return self._source_name
 
     @property
     def pid(self) -> int | None:
-        """Of the child that runs now."""
-        child = self._child
-        return None if child is None else child.pid
+        """The process id of the current reader process, if there is one."""
+        process = self._process
+        return None if process is None else process.pid
 
     @property
     def restarts(self) -> int:
-        """How many children were started after the first."""
+        """How many reader processes were started after the first."""
         return max(self._starts - 1, 0)
 
     def read(self) -> Readings:
-        """What the devices say now. Raises SourceError."""
+        """Read the devices once. Raises SourceError."""
         with self._lock:
             if self._closed:
-                raise SourceError("closed", "the reader is closed")
-            child = self._child or self._start()
+                raise SourceError(ReaderReason.CLOSED, "the reader is closed")
+            process = self._process or self._start()
             try:
-                return self._readings(self._answer(child))
-            except CrashedError as error:
-                raise self._failed(child, "crashed", str(error)) from None
-            except GarbledError as error:
-                raise self._failed(child, "garbled", str(error)) from None
+                return self._readings(self._reply(process))
+            except ReaderCrashedError as error:
+                raise self._discard(process, ReaderReason.CRASHED, str(error)) from None
+            except ProtocolError as error:
+                raise self._discard(process, ReaderReason.GARBLED, str(error)) from None
 
     def close(self) -> None:
-        """Ends the child, within two seconds even when it hangs; a read under way ends with `closed`."""
+        """End the reader process within two seconds, even when it hangs; a read in progress raises `closed`."""
         if self._closed:
             return
         self._closed = True
         os.eventfd_write(self._wake, 1)
         with self._lock:
             os.close(self._wake)
-            child, self._child = self._child, None
-            if child is not None:
-                child.stop(self._patience.goodbye)
-            for left in self._left_behind:
-                left.reaped()
+            process, self._process = self._process, None
+            if process is not None:
+                process.stop(self._timings.grace)
+            for killed in self._unreaped:
+                killed.reaped()
 
-    def _start(self) -> Child:
-        self._left_behind = [left for left in self._left_behind if not left.reaped()]
-        wait = self._not_before - time.monotonic()
-        if wait > 0:
-            raise SourceError("restarting", f"{self._last_failure}; a new one starts in {wait:.0f} s")
+    def _start(self) -> ReaderProcess:
+        self._unreaped = [killed for killed in self._unreaped if not killed.reaped()]
+        if not self._backoff.due:
+            wait = self._backoff.remaining
+            raise SourceError(ReaderReason.RESTARTING, f"{self._last_failure}; a new one starts in {wait:.0f} s")
         try:
-            self._child = Child(self._command, self._config)
+            self._process = ReaderProcess(self._command, self._config)
         except OSError as error:
-            self._put_off(f"the reader child cannot be started: {error}")
-            raise SourceError("crashed", self._last_failure) from error
+            self._back_off(f"the reader process cannot be started: {error}")
+            raise SourceError(ReaderReason.CRASHED, self._last_failure) from error
         self._starts += 1
-        return self._child
+        self._started_at = self._clock()
+        return self._process
 
-    def _answer(self, child: Child) -> Answer:
+    def _reply(self, process: ReaderProcess) -> ReaderReply:
+        """Wait for the reply to this read. Raises SourceError when it does not come in time."""
         began = time.monotonic()
-        end = began + min(self._config.interval * 0.8, self._patience.deadline)
+        end = began + min(self._config.interval * 0.8, self._timings.deadline)
         while True:
-            if child.asked_at is None:
-                child.ask()
-            asked = child.asked_at or began
-            last = asked + (self._patience.deadline if child.has_answered else self._patience.opening)
-            was_opening = not child.has_answered
-            answer = child.listen(min(end, last), self._wake)
-            if answer is None:
-                raise self._unanswered(child, last, was_opening=was_opening)
-            # An answer to a question of an earlier pass may be older than an interval: then ask anew.
-            if asked >= began or time.monotonic() - asked <= self._config.interval:
-                return answer
+            if process.requested_at is None:
+                process.request()
+            requested_at = process.requested_at or began
+            opening = not process.has_replied
+            deadline = requested_at + (self._timings.opening if opening else self._timings.deadline)
+            reply = process.receive(min(end, deadline), self._wake)
+            if reply is None:
+                raise self._no_reply(process, deadline, opening=opening)
+            # The reply to a request of an earlier read may be older than an interval: request a new one.
+            if requested_at >= began or time.monotonic() - requested_at <= self._config.interval:
+                return reply
 
-    def _unanswered(self, child: Child, last: float, *, was_opening: bool) -> SourceError:
+    def _no_reply(self, process: ReaderProcess, deadline: float, *, opening: bool) -> SourceError:
         if self._closed:
-            return SourceError("closed", "the reader was closed during a read")
-        if time.monotonic() >= last:
-            return self._failed(child, "hung", f"the reader child {child.pid} did not answer in time and was killed")
-        if was_opening:
-            return SourceError("starting", "the reader child is still opening its source")
-        return SourceError("slow", "the reader child has not answered yet")
+            return SourceError(ReaderReason.CLOSED, "the reader was closed during a read")
+        if time.monotonic() >= deadline:
+            message = f"the reader process {process.pid} did not answer in time and was killed"
+            return self._discard(process, ReaderReason.HUNG, message)
+        if opening:
+            return SourceError(ReaderReason.STARTING, "the reader process is still opening its source")
+        return SourceError(ReaderReason.SLOW, "the reader process has not answered yet")
 
-    def _readings(self, answer: Answer) -> Readings:
-        if answer.readings is not None:
-            self._chosen = answer.readings.source
-            return answer.readings
-        if answer.reason in FRESH_PROCESS and self._child is not None:
-            raise self._failed(self._child, answer.reason, answer.message)
-        raise SourceError(answer.reason, answer.message)
+    def _readings(self, reply: ReaderReply) -> Readings:
+        if reply.readings is not None:
+            self._source_name = reply.readings.source
+            return reply.readings
+        if reply.reason in NEW_PROCESS_NEEDED and self._process is not None:
+            raise self._discard(self._process, reply.reason, reply.message)
+        raise SourceError(reply.reason, reply.message)
 
-    def _failed(self, child: Child, reason: str, message: str) -> SourceError:
-        """Puts the child down, plans the next one, and gives the error to raise."""
-        self._child = None
-        if time.monotonic() - child.started_at >= STEADY:
-            self._pause = self._patience.first_pause
-        if not child.stop(grace=0.0):
-            self._left_behind.append(child)
-        self._put_off(message)
+    def _discard(self, process: ReaderProcess, reason: str, message: str) -> SourceError:
+        """Kill the process, set the time of the next start, and return the error to raise."""
+        self._process = None
+        if self._clock() - self._started_at >= STEADY_SECONDS:
+            self._backoff.reset()
+        if not process.stop(grace=0.0):
+            self._unreaped.append(process)
+        self._back_off(message)
         return SourceError(reason, message)
 
-    def _put_off(self, failure: str) -> None:
+    def _back_off(self, failure: str) -> None:
         self._last_failure = failure
-        self._not_before = time.monotonic() + self._pause
-        self._pause = min(self._pause * 2, self._patience.longest_pause)
+        self._backoff.failed()

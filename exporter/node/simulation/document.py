@@ -1,6 +1,6 @@
-"""The JSON of a scenario as types: devices, instances, value sets, timed events and holders.
+"""The JSON model of a scenario: devices, value sets, events over time and allocations.
 
-docs/scenario.md describes it for people. Keys that are not written here are refused.
+docs/scenario.md describes the format. A key that is not in this model is an error.
 """
 
 from typing import Literal
@@ -10,18 +10,20 @@ import msgspec
 from exporter.node.simulation.script import Script, Sentinel
 
 Fields = dict[str, Script]
-"""Values by DCGM field name (any generation) or number."""
+"""Scripts of values by DCGM field name (of any generation) or field id."""
 
 
-class Versions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScenarioVersions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the simulated libraries return as their versions."""
+
     driver: str = "570.133.20"
     nvml: str = "12.570.133.20"
     dcgm: str = "4.2.3"
     cuda: int = 12080
 
 
-class Compute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A compute instance; a field it does not give has the value of its GPU instance."""
+class ComputeInstanceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A compute instance. A field that it does not give has the value of its GPU instance."""
 
     ci: int
     uuid: str
@@ -33,21 +35,21 @@ class Compute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fields: Fields = {}
 
 
-class Instance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A GPU instance of a board in MIG mode."""
+class GpuInstanceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A GPU instance of a MIG-enabled GPU."""
 
     gi: int
     profile: str
     slices: int
     memory_mib: int
-    compute: tuple[Compute, ...] = ()
+    compute: tuple[ComputeInstanceSpec, ...] = ()
     profile_id: int = 0
     use: tuple[str, ...] = ()
     fields: Fields = {}
 
 
-class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A GPU. `minor` -1 means the index; `mig` null means a board that knows no MIG."""
+class GpuSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A GPU."""
 
     uuid: str
     index: int
@@ -55,28 +57,32 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     memory_mib: int
     minor: int = -1
+    """N of /dev/nvidiaN; -1 means the same as `index`."""
     serial: str = ""
     architecture: str = ""
     numa_node: int = -1
     vbios: str = ""
     compute_capability: tuple[int, int] = (9, 0)
     mig: bool | None = None
+    """Whether MIG mode is on; None means that the GPU does not support MIG."""
     max_slices: int = 7
     use: tuple[str, ...] = ()
     fields: Fields = {}
-    instances: tuple[Instance, ...] = ()
+    instances: tuple[GpuInstanceSpec, ...] = ()
 
     @property
     def device_minor(self) -> int:
+        """The minor number after the default is applied."""
         return self.index if self.minor < 0 else self.minor
 
 
-class Cells(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="event", tag="cells", rename={"for_": "for"}
+class SampleFault(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="event", tag="samples", rename={"for_": "for"}
 ):
-    """Some cells carry a sentinel, a status, or a timestamp that stands still.
+    """Some samples have a sentinel or a status instead of a value, or a timestamp that stands still.
 
-    `devices` holds addresses (`GPU-…`, `GPU-…/gi`, `GPU-…/gi/ci`); empty means every one, as `fields` does.
+    `devices` lists addresses (`GPU-…`, `GPU-…/gi`, `GPU-…/gi/ci`); empty means every device. Empty `fields` means
+    every field but those of identity.
     """
 
     at: float = 0.0
@@ -88,12 +94,12 @@ class Cells(
     stale: bool = False
 
 
-class Call(
+class CallFault(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="event", tag="call", rename={"for_": "for"}
 ):
-    """A library function fails, is slow, hangs or crashes.
+    """A library function returns an error, is slow, hangs or aborts the process.
 
-    `*` means every function, `read` the simulated source's own.
+    The function `*` is every function, `read` the read of the simulated source.
     """
 
     function: str
@@ -101,6 +107,7 @@ class Call(
     for_: float | None = None
     status: int = 0
     delay: float = 0.0
+    """Seconds."""
     hang: bool = False
     crash: bool = False
 
@@ -113,22 +120,22 @@ class Disconnect(
     tag="disconnect",
     rename={"for_": "for"},
 ):
-    """The host engine cannot be reached; connections made before stay dead."""
+    """The host engine cannot be reached; a connection from before does not recover."""
 
     at: float
     for_: float | None = None
 
 
-class Restart(
+class EngineRestart(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="event", tag="restart", rename={"for_": "for"}
 ):
-    """The engine stops for so many seconds and comes back with other entity ids and without its groups."""
+    """The host engine stops and starts again after `for_` seconds, with other entity ids and without any watch."""
 
     at: float
     for_: float = 0.0
 
 
-class Lost(
+class GpuLoss(
     msgspec.Struct,
     frozen=True,
     forbid_unknown_fields=True,
@@ -136,7 +143,7 @@ class Lost(
     tag="lost",
     rename={"for_": "for", "seen": "as"},
 ):
-    """A board falls off: its cells carry status -18 or fresh blanks, or it is not listed at all (`absent`)."""
+    """A GPU is lost: its samples have status -18 or fresh blanks, or it is not listed at all (`absent`)."""
 
     device: str
     at: float
@@ -144,31 +151,31 @@ class Lost(
     seen: Literal["status", "blank", "absent"] = "status"
 
 
-class Mig(
+class MigChange(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="event", tag="mig", rename={"for_": "for"}
 ):
-    """From now on the board has these instances and no others."""
+    """A GPU has these GPU instances and no others."""
 
     device: str
     at: float
     for_: float | None = None
     mig: bool = True
-    instances: tuple[Instance, ...] = ()
+    instances: tuple[GpuInstanceSpec, ...] = ()
 
 
-class Xid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="event", tag="xid"):
-    """The driver reports an XID on a board or an instance (an address)."""
+class XidEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="event", tag="xid"):
+    """The driver reports an XID on a GPU or a MIG device; `device` is an address."""
 
     device: str
     at: float
     xid: int
 
 
-Event = Cells | Call | Disconnect | Restart | Lost | Mig | Xid
+ScenarioEvent = SampleFault | CallFault | Disconnect | EngineRestart | GpuLoss | MigChange | XidEvent
 
 
-class Holder(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}):
-    """A container that holds devices, with the ids that a device plugin gave the kubelet."""
+class ScenarioAllocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}):
+    """The devices of one container, by the ids that a device plugin gave the kubelet, from one time to another."""
 
     namespace: str
     pod: str
@@ -179,13 +186,15 @@ class Holder(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"f
     until: float | None = None
 
 
-class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole scenario. `epoch` (Unix seconds) fixes its beginning; without it that is the player's start."""
+class ScenarioDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole scenario."""
 
     about: str
-    devices: tuple[Board, ...]
-    versions: Versions = Versions()
+    devices: tuple[GpuSpec, ...]
+    versions: ScenarioVersions = ScenarioVersions()
     values: dict[str, Fields] = {}
-    events: tuple[Event, ...] = ()
-    holders: tuple[Holder, ...] = ()
+    """Value sets by name, for `use`."""
+    events: tuple[ScenarioEvent, ...] = ()
+    allocations: tuple[ScenarioAllocation, ...] = ()
     epoch: float | None = None
+    """Unix seconds at which the scenario begins; None means when the process that simulates it starts."""

@@ -1,4 +1,4 @@
-"""The kubelet of a scenario: who holds what at the moment that is being played, without any kubelet."""
+"""The simulated kubelet: serves the allocations of a scenario to the exporter, without a socket."""
 
 import time
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from exporter.node.simulation.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedHolders:
-    """A source of allocations; `begin` and `clock` are Unix seconds."""
+class ScenarioKubelet:
+    """A source of allocations; `begin` (when the scenario began) and `clock` are in Unix seconds."""
 
     scenario: Scenario
     begin: float
@@ -18,15 +18,15 @@ class SimulatedHolders:
     name: str = "kubelet"
 
     def read(self) -> Allocations:
-        """The allocations now, as a kubelet would list them."""
-        held = self.scenario.at(self.clock() - self.begin).holders
+        """Return the allocations of this moment, one per device id, as the kubelet lists them."""
+        allocations = self.scenario.at(self.clock() - self.begin).allocations
         return tuple(
             sorted(
-                Allocation(holder.namespace, holder.pod, holder.container, holder.resource, device)
-                for holder in held
-                for device in holder.devices
+                Allocation(allocation.namespace, allocation.pod, allocation.container, allocation.resource, device_id)
+                for allocation in allocations
+                for device_id in allocation.devices
             )
         )
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there is no connection."""

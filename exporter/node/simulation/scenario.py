@@ -1,6 +1,6 @@
-"""Scenarios: what a node without a GPU plays. Reads and checks the JSON of docs/scenario.md.
+"""Scenarios: reads and checks the JSON of docs/scenario.md.
 
-`load` gives a `Scenario`, and `Scenario.at` the state of one moment.
+`load` returns a `Scenario`, and `Scenario.at` the state of a simulated node at one time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,43 +10,51 @@ from pathlib import Path
 
 import msgspec
 
-from exporter.node.simulation.document import Board, Cells, Document, Fields, Lost, Mig, Xid
-from exporter.node.simulation.script import Failed, Frozen, Missing, Script, Steps, fault_of
-from exporter.node.simulation.state import State, field_of, state_at
+from exporter.node.simulation.document import (
+    Fields,
+    GpuLoss,
+    GpuSpec,
+    MigChange,
+    SampleFault,
+    ScenarioDocument,
+    XidEvent,
+)
+from exporter.node.simulation.script import Failed, Frozen, Missing, Script, Steps, script_error
+from exporter.node.simulation.state import ScenarioState, field_of, state_at
 
 DEFAULT = "whole"
 BYTES = 16 * 2**20
-"""A larger file is refused."""
+"""The largest file that is read."""
 
 
 class ScenarioError(ValueError):
-    """A scenario cannot be played; the message is one sentence that names the file, the place and the value."""
+    """A scenario cannot be used. The message is one line that names the file, the place in it and what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A checked scenario. Times are seconds from its beginning."""
+    """A checked scenario. Times are seconds since it began."""
 
     label: str
-    document: Document
+    document: ScenarioDocument
 
-    def at(self, t: float) -> State:
-        """What is there t seconds after the beginning; the same for the same t, whoever asks."""
+    def at(self, t: float) -> ScenarioState:
+        """Return the state at time t, which depends on t alone."""
         return state_at(self.document, t)
 
     def begins(self, now: float) -> float:
-        """The Unix time of the beginning for a player that starts now."""
+        """The Unix time at which the scenario begins: its epoch, or `now` where it has none."""
         return now if self.document.epoch is None else self.document.epoch
 
 
 def builtin() -> tuple[str, ...]:
-    """The names of the scenarios that come with the package."""
+    """The names of the scenarios that are part of the package."""
     names = (entry.name for entry in files("exporter.node.simulation").joinpath("scenarios").iterdir())
     return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
 
 
 def load(which: str | None = None) -> Scenario:
-    """The built-in scenario of that name, or the file at that path; None means `whole`.
+    """Load the built-in scenario of that name, or the file at that path; None means `whole`.
 
     Raises ScenarioError when there is no such file or it is not a scenario.
     """
@@ -66,63 +74,64 @@ def load(which: str | None = None) -> Scenario:
 
 
 def parse(text: bytes | str, label: str) -> Scenario:
-    """The scenario in a JSON text; `label` names it in errors. Raises ScenarioError."""
+    """Parse and check the JSON of a scenario; `label` names it in error messages. Raises ScenarioError."""
     try:
-        document = msgspec.json.decode(text, type=Document)
+        document = msgspec.json.decode(text, type=ScenarioDocument)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{label}: {error}") from error
-    for fault in _faults(document):
-        raise ScenarioError(f"{label}: {fault}")
+    for message in _errors(document):
+        raise ScenarioError(f"{label}: {message}")
     return Scenario(label, document)
 
 
-def _faults(document: Document) -> Iterator[str]:
-    yield from _value_faults(document)
-    yield from _unique("$.devices", "uuid", [board.uuid for board in document.devices])
-    yield from _unique("$.devices", "index", [board.index for board in document.devices])
-    for number, board in enumerate(document.devices):
-        yield from _board_faults(f"$.devices[{number}]", board)
-    known = {board.uuid for board in document.devices}
+def _errors(document: ScenarioDocument) -> Iterator[str]:
+    """Yield what the types of the model cannot express, as messages with a place in msgspec's notation."""
+    yield from _value_errors(document)
+    yield from _duplicates("$.devices", "uuid", [gpu.uuid for gpu in document.devices])
+    yield from _duplicates("$.devices", "index", [gpu.index for gpu in document.devices])
+    for number, gpu in enumerate(document.devices):
+        yield from _gpu_errors(f"$.devices[{number}]", gpu)
+    uuids = {gpu.uuid for gpu in document.devices}
     for number, event in enumerate(document.events):
         place = f"$.events[{number}]"
         match event:
-            case Lost(device) | Mig(device) | Xid(device):
-                yield from _stranger(f"{place}.device", device, known)
-            case Cells():
-                yield from _cells_faults(place, event, known)
+            case GpuLoss(device) | MigChange(device) | XidEvent(device):
+                yield from _unknown_gpu(f"{place}.device", device, uuids)
+            case SampleFault():
+                yield from _sample_fault_errors(place, event, uuids)
 
 
-def _stranger(place: str, address: str, known: set[str]) -> Iterator[str]:
-    if address.split("/", maxsplit=1)[0] not in known:
+def _unknown_gpu(place: str, address: str, uuids: set[str]) -> Iterator[str]:
+    if address.split("/", maxsplit=1)[0] not in uuids:
         yield f"no device has the uuid {address!r} - at `{place}`"
 
 
-def _cells_faults(place: str, event: Cells, known: set[str]) -> Iterator[str]:
+def _sample_fault_errors(place: str, event: SampleFault, uuids: set[str]) -> Iterator[str]:
     for address in event.devices:
-        yield from _stranger(f"{place}.devices", address, known)
+        yield from _unknown_gpu(f"{place}.devices", address, uuids)
     for key in event.fields:
         if field_of(key) is None:
             yield f"no field is called {key!r} - at `{place}.fields`"
     if not (event.sentinel or event.status or event.stale):
-        yield f"says neither sentinel nor status nor stale - at `{place}`"
+        yield f"has neither sentinel nor status nor stale - at `{place}`"
 
 
-def _value_faults(document: Document) -> Iterator[str]:
-    for name, given in document.values.items():
-        yield from _field_faults(f"$.values.{name}", given)
-    for place, use, own in _users(document):
+def _value_errors(document: ScenarioDocument) -> Iterator[str]:
+    for name, value_set in document.values.items():
+        yield from _field_errors(f"$.values.{name}", value_set)
+    for place, use, own in _with_values(document):
         for name in use:
             if name not in document.values:
                 yield f"no value set is called {name!r} - at `{place}.use`"
-        yield from _field_faults(f"{place}.fields", own)
+        yield from _field_errors(f"{place}.fields", own)
 
 
-def _users(document: Document) -> Iterator[tuple[str, tuple[str, ...], Fields]]:
-    """Everything that names values: where it stands, the sets that it uses, its own."""
-    owners = [(f"$.devices[{n}]", board.instances) for n, board in enumerate(document.devices)]
-    owners += [(f"$.events[{n}]", e.instances) for n, e in enumerate(document.events) if isinstance(e, Mig)]
-    for number, board in enumerate(document.devices):
-        yield f"$.devices[{number}]", board.use, board.fields
+def _with_values(document: ScenarioDocument) -> Iterator[tuple[str, tuple[str, ...], Fields]]:
+    """Yield everything that has values: its place, the names of the sets it uses, its own fields."""
+    owners = [(f"$.devices[{n}]", gpu.instances) for n, gpu in enumerate(document.devices)]
+    owners += [(f"$.events[{n}]", e.instances) for n, e in enumerate(document.events) if isinstance(e, MigChange)]
+    for number, gpu in enumerate(document.devices):
+        yield f"$.devices[{number}]", gpu.use, gpu.fields
     for place, instances in owners:
         for n, instance in enumerate(instances):
             yield f"{place}.instances[{n}]", instance.use, instance.fields
@@ -130,19 +139,20 @@ def _users(document: Document) -> Iterator[tuple[str, tuple[str, ...], Fields]]:
                 yield f"{place}.instances[{n}].compute[{m}]", compute.use, compute.fields
 
 
-def _field_faults(place: str, given: Fields) -> Iterator[str]:
-    for key, script in given.items():
+def _field_errors(place: str, scripts: Fields) -> Iterator[str]:
+    for key, script in scripts.items():
         field = field_of(key)
         if field is None:
             yield f"no field is called {key!r} - at `{place}`"
-        elif fault := fault_of(script):
-            yield f"{key} {fault} - at `{place}`"
+        elif error := script_error(script):
+            yield f"{key} {error} - at `{place}`"
         elif any(isinstance(value, str) != (field.kind == "string") for value in _values(script)):
             kind = "text" if field.kind == "string" else "a number"
             yield f"{key} must be {kind} - at `{place}`"
 
 
 def _values(script: Script) -> Sequence[int | float | str]:
+    """Return values of the script, enough to know whether it gives numbers or texts."""
     match script:
         case Steps(points):
             return [value for _, value in points]
@@ -155,15 +165,15 @@ def _values(script: Script) -> Sequence[int | float | str]:
     return [0.0]
 
 
-def _board_faults(place: str, board: Board) -> Iterator[str]:
-    yield from _unique(f"{place}.instances", "gi", [instance.gi for instance in board.instances])
-    if board.instances and not board.mig:
+def _gpu_errors(place: str, gpu: GpuSpec) -> Iterator[str]:
+    yield from _duplicates(f"{place}.instances", "gi", [instance.gi for instance in gpu.instances])
+    if gpu.instances and not gpu.mig:
         yield f"has instances although mig is not true - at `{place}`"
-    for number, instance in enumerate(board.instances):
-        yield from _unique(f"{place}.instances[{number}].compute", "ci", [part.ci for part in instance.compute])
+    for number, instance in enumerate(gpu.instances):
+        yield from _duplicates(f"{place}.instances[{number}].compute", "ci", [each.ci for each in instance.compute])
 
 
-def _unique(place: str, key: str, values: Sequence[str | int]) -> Iterator[str]:
+def _duplicates(place: str, key: str, values: Sequence[str | int]) -> Iterator[str]:
     for position, value in enumerate(values):
         if value in values[:position]:
             yield f"{key} {value!r} is there twice - at `{place}[{position}]`"

@@ -1,6 +1,6 @@
-"""How one value of a scenario follows time: a constant, or one of a few shapes.
+"""Scripts: how one value of a scenario changes over time. A script is a constant or one of a few shapes. Pure.
 
-Time is in seconds since the scenario began; what a script gives at a time depends on that time alone.
+Times are seconds since the scenario began. What a script gives depends on the time alone.
 """
 
 import itertools
@@ -11,17 +11,17 @@ from typing import Literal
 import msgspec
 
 Sentinel = Literal["blank", "not_found", "not_supported", "no_permission"]
-"""The four ways in which the library says that there is no value."""
+"""The four sentinels of DCGM (`dcgm_structs.h`): values that mean that there is no value."""
 
 
 class Steps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="shape", tag="steps"):
-    """The value of the last `[time, value]` point that has come; before the first point, its value."""
+    """The value of the last `[time, value]` point that was reached; that of the first point before it."""
 
     points: tuple[tuple[float, int | float | str], ...]
 
 
 class Ramp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="shape", tag="ramp"):
-    """From `low` at `start` evenly to `high`, `seconds` later; held before and after."""
+    """`low` until `start`, then evenly to `high` in `seconds`, and `high` from then on."""
 
     low: float
     high: float
@@ -30,7 +30,7 @@ class Ramp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="s
 
 
 class Sine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="shape", tag="sine"):
-    """`mean` plus `amplitude` times the sine; `phase` is a part of the period, 0 to 1."""
+    """`mean` plus `amplitude` times the sine; `phase` is a fraction of the period, 0 to 1."""
 
     mean: float
     amplitude: float
@@ -39,7 +39,7 @@ class Sine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="s
 
 
 class Square(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="shape", tag="square"):
-    """`high` for the first `duty` part of each period, then `low`."""
+    """`high` for the first `duty` (a fraction, 0 to 1) of each period, then `low`."""
 
     low: float
     high: float
@@ -48,42 +48,42 @@ class Square(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     phase: float = 0.0
 
 
-class Counter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="shape", tag="counter"):
-    """`start` plus `rate` for every second."""
+class CounterScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="shape", tag="counter"):
+    """`start` plus `rate` per second."""
 
     rate: float
     start: float = 0.0
 
 
 class Missing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="shape", tag="missing"):
-    """A sentinel where a value should be."""
+    """A sentinel instead of a value."""
 
     sentinel: Sentinel
 
 
 class Failed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="shape", tag="failed"):
-    """A DCGM status code other than 0 for this one cell, such as -18."""
+    """A DCGM status code, such as -18, instead of a value."""
 
     status: int
 
 
 class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="shape", tag="frozen"):
-    """A value whose timestamp stops at `at`."""
+    """A constant whose timestamp stands still from `at` on."""
 
     value: int | float | str
     at: float = 0.0
 
 
 DIGITS = 6
-"""Decimals of what a shape gives, about as many as a library shows."""
+"""Decimals of the values of a shape, about as many as a library gives."""
 
-Shape = Steps | Ramp | Sine | Square | Counter | Missing | Failed | Frozen
-Script = int | float | str | Shape
+ScriptShape = Steps | Ramp | Sine | Square | CounterScript | Missing | Failed | Frozen
+Script = int | float | str | ScriptShape
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptCell:
-    """What a library would hold for one field of one entity; `stamp` is in scenario seconds."""
+class ScriptedSample:
+    """The sample that a library has of one field of one entity; `stamp` is in seconds of the scenario."""
 
     value: int | float | str | None
     stamp: float
@@ -91,24 +91,24 @@ class ScriptCell:
     status: int = 0
 
 
-def value_at(script: Script, t: float) -> ScriptCell:
-    """The cell that the script gives at time t."""
+def value_at(script: Script, t: float) -> ScriptedSample:
+    """Return the sample of a script at time t."""
     match script:
         case Missing(sentinel):
-            return ScriptCell(None, t, sentinel=sentinel)
+            return ScriptedSample(None, t, sentinel=sentinel)
         case Failed(status):
-            return ScriptCell(None, t, status=status)
+            return ScriptedSample(None, t, status=status)
         case Frozen(value, at):
-            return ScriptCell(value, min(t, at))
+            return ScriptedSample(value, min(t, at))
         case Steps(points):
-            return ScriptCell(_step(points, t), t)
-        case Ramp() | Sine() | Square() | Counter():
-            return ScriptCell(round(_number(script, t), DIGITS), t)
+            return ScriptedSample(_step(points, t), t)
+        case Ramp() | Sine() | Square() | CounterScript():
+            return ScriptedSample(round(_number(script, t), DIGITS), t)
         case _:
-            return ScriptCell(script, t)
+            return ScriptedSample(script, t)
 
 
-def _number(shape: Ramp | Sine | Square | Counter, t: float) -> float:
+def _number(shape: Ramp | Sine | Square | CounterScript, t: float) -> float:
     match shape:
         case Ramp(low, high, seconds, start):
             return low + (high - low) * min(max((t - start) / seconds, 0.0), 1.0)
@@ -116,7 +116,7 @@ def _number(shape: Ramp | Sine | Square | Counter, t: float) -> float:
             return mean + amplitude * math.sin(2 * math.pi * (t / period + phase))
         case Square(low, high, period, duty, phase):
             return high if (t / period + phase) % 1.0 < duty else low
-        case Counter(rate, start):
+        case CounterScript(rate, start):
             return start + rate * t
 
 
@@ -129,8 +129,8 @@ def _step(points: tuple[tuple[float, int | float | str], ...], t: float) -> int 
     return current
 
 
-def fault_of(script: Script) -> str:
-    """What keeps a script from being played, as the end of a sentence; empty when it is sound."""
+def script_error(script: Script) -> str:
+    """Return what is wrong with a script, as the end of an error message; empty when nothing is."""
     match script:
         case Steps(points) if not points:
             return "has no points"

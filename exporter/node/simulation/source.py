@@ -1,4 +1,4 @@
-"""The simulated source: plays a scenario without any library, with the same plan and judgements as the real ones."""
+"""The `simulated` source: readings from a scenario, with the same read plan and the same checks as the real sources."""
 
 import os
 import threading
@@ -6,43 +6,38 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from exporter.node.dcgm.values import age_limit
-from exporter.node.devices.read_plan import Request, plan
-from exporter.node.devices.readings import (
-    Block,
-    Cell,
-    Device,
-    ReaderConfig,
-    Readings,
-    Rejection,
-    RejectReason,
-    WantedField,
-)
-from exporter.node.simulation.document import Call
+from exporter.node.dcgm.values import status_reason
+from exporter.node.devices.device import Device
+from exporter.node.devices.device_source import ReaderConfig, WantedField
+from exporter.node.devices.read_plan import ReadRequest, plan
+from exporter.node.devices.readings import Batch, Readings, Rejection, RejectionCounts, RejectionReason, SampleValue
+from exporter.node.devices.validity import age_limit, checked, counted
+from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.scenario import load
-from exporter.node.simulation.script import ScriptCell
-from exporter.node.simulation.state import BoardState, CellMap, InstanceState, State
+from exporter.node.simulation.script import ScriptedSample
+from exporter.node.simulation.state import GpuInstanceState, GpuState, SampleMap, ScenarioState
+from exporter.reason import Reason
 from exporter.source import SourceError
 
 READ_CALLS = frozenset({"*", "read", "dcgmEntitiesGetLatestValues"})
-"""Functions whose faults in a scenario hit a read of this source; of several the first, as in a stand-in."""
-REASONS: dict[int, RejectReason] = {
-    -6: "not_supported",
-    -13: "not_supported",
-    -15: "stale",
-    -17: "no_permission",
-    -45: "not_found",
-    -46: "not_found",
-}
-"""DCGM status of a value to why it is not shown; any other is a blank."""
+"""Functions of a CallFault that concern a read of this source. Where several do, the first in the file applies."""
 
-Counts = Counter[tuple[int, RejectReason]]
+
+class SimulationReason(Reason):
+    """Label `reason` of `gpugauge_source_problem{source="simulated"}`: faults that the scenario contains."""
+
+    CONNECTION_LOST = (
+        "connection_lost",
+        "In the scenario the host engine cannot be reached now.",
+        "None: it is simulated.",
+    )
+    CALL = ("call", "In the scenario a library call fails now.", "None: it is simulated.")
 
 
 class SimulatedSource:
-    """A DeviceSource that plays `config.scenario`, or the built-in one.
+    """The `DeviceSource` over the scenario `config.scenario`, or the built-in one. `clock` gives Unix seconds.
 
-    Raises ScenarioError (a ValueError) when the scenario cannot be played. `clock` gives Unix seconds.
+    Raises ScenarioError (a ValueError) when there is no such scenario or it has an error.
     """
 
     name = "simulated"
@@ -54,49 +49,49 @@ class SimulatedSource:
         self._begin = self._scenario.begins(clock())
 
     def read(self) -> Readings:
-        """The scenario as of now. Raises SourceError: `connection_lost` while nothing answers, `call` for a fault."""
+        """Return the readings of this moment. Raises SourceError where the scenario has a fault that concerns reads."""
         now = self._clock()
         state = self._scenario.at(now - self._begin)
         fault = next((call for call in state.calls if call.function in READ_CALLS), None)
         if fault is not None:
-            _suffer(fault)
+            _apply(fault)
         if not state.connected:
-            raise SourceError("connection_lost", "the scenario's engine cannot be reached")
+            raise SourceError(SimulationReason.CONNECTION_LOST, "the host engine of the scenario cannot be reached")
         return readings(state, self._config, now)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there is no library."""
 
 
-def _suffer(call: Call) -> None:
-    if call.crash:
+def _apply(fault: CallFault) -> None:
+    if fault.crash:
         os.abort()
-    if call.delay or call.hang:
-        threading.Event().wait(None if call.hang else call.delay)
-    if call.status:
-        raise SourceError("call", f"the scenario lets {call.function} fail with {call.status}")
+    if fault.delay or fault.hang:
+        threading.Event().wait(None if fault.hang else fault.delay)
+    if fault.status:
+        raise SourceError(SimulationReason.CALL, f"in the scenario {fault.function} fails with status {fault.status}")
 
 
-def readings(state: State, config: ReaderConfig, now: float) -> Readings:
-    """What a real source would make of that state; `now` in Unix seconds."""
-    entities = [entity for board in state.boards for entity in _entities(board, state)]
+def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings:
+    """Return the readings that a real source would give in this state; `now` is in Unix seconds."""
+    entities = [entity for gpu in state.gpus for entity in _entities(gpu, state)]
     inventory = tuple(device for device, _ in entities)
     wanted = {field.id: field for field in reversed(config.fields)}
-    down = {board.spec.uuid for board in state.boards if board.lost}
-    counts: Counts = Counter()
+    down = {gpu.spec.uuid for gpu in state.gpus if gpu.lost}
+    counts: RejectionCounts = Counter()
     oldest = {number: state.t - age_limit(field, config.interval) for number, field in wanted.items()}
-    blocks = []
+    batches = []
     for request in plan(inventory, config.fields):
-        if asked := tuple(index for index in request.devices if inventory[index].uuid not in down):
-            columns = _columns(request, [entities[index][1] for index in asked], wanted, oldest, counts)
-            blocks.append(Block(asked, request.fields, columns))
+        if devices := tuple(index for index in request.devices if inventory[index].uuid not in down):
+            columns = _columns(request, [entities[index][1] for index in devices], wanted, oldest, counts)
+            batches.append(Batch(devices, request.fields, columns))
     return Readings(
         source="simulated",
         taken_at=now,
         inventory=inventory,
-        blocks=tuple(blocks),
+        batches=tuple(batches),
         rejections=tuple(Rejection(field, reason, n) for (field, reason), n in sorted(counts.items())),
-        down=tuple(board.spec.uuid for board in state.boards if board.lost),
+        down=tuple(gpu.spec.uuid for gpu in state.gpus if gpu.lost),
         versions={
             "dcgm": state.versions.dcgm,
             "nvml": state.versions.nvml,
@@ -105,30 +100,31 @@ def readings(state: State, config: ReaderConfig, now: float) -> Readings:
     )
 
 
-def _entities(board: BoardState, state: State) -> Iterator[tuple[Device, CellMap]]:
-    yield _device(board, state), board.cells
-    for instance in board.instances:
-        uuids = tuple(part.spec.uuid for part in instance.compute)
-        yield _device(board, state, instance, uuids=uuids), instance.cells
+def _entities(gpu: GpuState, state: ScenarioState) -> Iterator[tuple[Device, SampleMap]]:
+    """Yield the GPU, its GPU instances and, where several share one, compute instances: each with its samples."""
+    yield _device(gpu, state), gpu.samples
+    for instance in gpu.instances:
+        uuids = tuple(each.spec.uuid for each in instance.compute)
+        yield _device(gpu, state, instance, uuids=uuids), instance.samples
         if len(instance.compute) > 1:
-            for part in instance.compute:
-                profile = part.spec.profile or instance.spec.profile
+            for each in instance.compute:
+                profile = each.spec.profile or instance.spec.profile
                 yield (
-                    _device(board, state, instance, ci=part.spec.ci, profile=profile, uuids=(part.spec.uuid,)),
-                    part.cells,
+                    _device(gpu, state, instance, ci=each.spec.ci, profile=profile, uuids=(each.spec.uuid,)),
+                    each.samples,
                 )
 
 
 def _device(
-    board: BoardState,
-    state: State,
-    instance: InstanceState | None = None,
+    gpu: GpuState,
+    state: ScenarioState,
+    instance: GpuInstanceState | None = None,
     *,
     ci: int = -1,
     profile: str = "",
     uuids: tuple[str, ...] = (),
 ) -> Device:
-    spec = board.spec
+    spec = gpu.spec
     return Device(
         uuid=spec.uuid,
         index=spec.index,
@@ -142,40 +138,46 @@ def _device(
         serial=spec.serial,
         architecture=spec.architecture,
         driver_version=state.versions.driver,
-        mig_enabled=board.mig,
+        mig_enabled=gpu.mig,
         numa_node=spec.numa_node,
     )
 
 
 def _columns(
-    request: Request,
-    cells: Sequence[CellMap],
+    request: ReadRequest,
+    samples: Sequence[SampleMap],
     wanted: dict[int, WantedField],
     oldest: dict[int, float],
-    counts: Counts,
-) -> tuple[tuple[Cell, ...], ...]:
+    counts: RejectionCounts,
+) -> tuple[tuple[SampleValue, ...], ...]:
     columns = []
     for number in request.fields:
-        judged = [judge(wanted[number], entity.get(number), oldest[number]) for entity in cells]
-        counts.update((number, reason) for _, reason in judged if reason)
-        columns.append(tuple(value for value, _ in judged))
+        results = [validated(wanted[number], entity.get(number), oldest[number]) for entity in samples]
+        counts.update((number, reason) for _, reason in results if reason)
+        columns.append(tuple(value for value, _ in results))
     return tuple(columns)
 
 
-def judge(field: WantedField, cell: ScriptCell | None, oldest: float) -> tuple[Cell, RejectReason | None]:
-    """The value to show, or None and why; without a reason where nothing is wrong: no event, or an old one.
+def validated(
+    field: WantedField, sample: ScriptedSample | None, oldest: float
+) -> tuple[SampleValue, RejectionReason | None]:
+    """Return the value to expose, or None and why it is rejected; no reason where nothing is wrong.
 
-    `oldest` is the scenario time before which a sample no longer tells how things are now.
+    `oldest` is the scenario time before which a sample is stale.
     """
-    event = field.watch == "event"
-    if cell is None:
-        return None, None if event else "not_supported"
-    if cell.status:
-        return None, REASONS.get(cell.status, "blank")
-    if cell.sentinel or cell.value is None:
-        return None, None if event and cell.sentinel == "blank" else cell.sentinel or "blank"
-    if cell.stamp < oldest:
-        return None, None if event else "stale"
-    if field.high is not None and not isinstance(cell.value, str) and cell.value > field.high:
-        return None, "out_of_range"
-    return cell.value, None
+    value, reason = _validated(field, sample, oldest)
+    return value, counted(reason, field)
+
+
+def _validated(
+    field: WantedField, sample: ScriptedSample | None, oldest: float
+) -> tuple[SampleValue, RejectionReason | None]:
+    if sample is None:
+        return None, None if field.watch == "event" else RejectionReason.NOT_SUPPORTED
+    if sample.status:
+        return None, status_reason(sample.status)
+    if sample.sentinel or sample.value is None:
+        return None, RejectionReason.of(sample.sentinel or "blank")
+    if sample.stamp < oldest:
+        return None, RejectionReason.STALE
+    return checked(sample.value, field)

@@ -1,7 +1,8 @@
-"""What a scenario says about one moment: plain data that sources and stand-ins turn into their own forms.
+"""The state of a scenario at one time: plain data, from which the source and the fake libraries make their own forms.
 
-Entity ids follow DCGM's scheme: a board's id is its place, moved on by one with each engine restart; an instance's
-is the board's id times 8 plus its place on the board, so ids are used again after a reconfiguration.
+Entity ids follow DCGM: the id of a GPU is its position, plus one with each restart of the engine, so that an id from
+before a restart is wrong after it. The id of an instance is the GPU's id times 8 plus its position on the GPU, so that
+ids are used again after a MIG reconfiguration.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,260 +10,283 @@ from dataclasses import dataclass, replace
 
 from exporter.node.devices.field import Field, fields, fields_by_name
 from exporter.node.simulation.document import (
-    Board,
-    Call,
-    Cells,
-    Compute,
+    CallFault,
+    ComputeInstanceSpec,
     Disconnect,
-    Document,
-    Event,
+    EngineRestart,
     Fields,
-    Holder,
-    Instance,
-    Lost,
-    Mig,
-    Restart,
-    Versions,
-    Xid,
+    GpuInstanceSpec,
+    GpuLoss,
+    GpuSpec,
+    MigChange,
+    SampleFault,
+    ScenarioAllocation,
+    ScenarioDocument,
+    ScenarioEvent,
+    ScenarioVersions,
+    XidEvent,
 )
-from exporter.node.simulation.script import Script, ScriptCell, value_at
+from exporter.node.simulation.script import Script, ScriptedSample, value_at
 
-ENTITIES_PER_BOARD = 8
+ENTITIES_PER_GPU = 8
 """DCGM_MAX_INSTANCES_PER_GPU."""
-BOARDS = 32
+MAX_GPUS = 32
 """DCGM_MAX_NUM_DEVICES."""
 NAME, SERIAL, UUID, BUS_ID, VBIOS = 50, 53, 54, 57, 85
-UTILISATION = (203, 204, 206, 207)
+UTILIZATION = (203, 204, 206, 207)
 DRAM_ACTIVE = 1005
 XID = 230
 FB_TOTAL, FB_FREE, FB_USED, FB_RESERVED, FB_USED_RATIO = 250, 251, 252, 253, 254
 GPU_LOST = -18
+"""DCGM_ST_GPU_IS_LOST."""
 DEVICE_COUNT = 4
 WATT_DIGITS = 3
-"""The driver gives power in milliwatts."""
+"""Decimals of power: the driver gives milliwatts."""
 IDENTITY = frozenset({1, 2, DEVICE_COUNT, 5, NAME, 52, SERIAL, UUID, 55, BUS_ID, 63, 67, 69, VBIOS})
-"""Fields that say what a device is: they survive its loss, and an event has to name them to spoil them."""
+"""Fields of identity: they can still be read of a lost GPU, and a SampleFault changes them only if it lists them."""
 
-CellMap = Mapping[int, ScriptCell]
+SampleMap = Mapping[int, ScriptedSample]
+"""Samples by field id."""
 
 
 @dataclass(frozen=True, slots=True)
-class ComputeState:
-    spec: Compute
+class ComputeInstanceState:
+    """A compute instance at one time."""
+
+    spec: ComputeInstanceSpec
     entity_id: int
     identity: str
+    """Differs where another compute instance has the same entity id."""
     mig_index: int
-    cells: CellMap
+    """Index of the MIG device on its GPU, as NVML counts it."""
+    samples: SampleMap
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceState:
-    spec: Instance
+class GpuInstanceState:
+    """A GPU instance at one time."""
+
+    spec: GpuInstanceSpec
     entity_id: int
     identity: str
-    cells: CellMap
-    compute: tuple[ComputeState, ...]
+    """Differs where another GPU instance has the same entity id."""
+    samples: SampleMap
+    compute: tuple[ComputeInstanceState, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class BoardState:
-    spec: Board
+class GpuState:
+    """A GPU at one time."""
+
+    spec: GpuSpec
     entity_id: int
     mig: bool | None
     lost: bool
-    cells: CellMap
-    instances: tuple[InstanceState, ...]
+    samples: SampleMap
+    instances: tuple[GpuInstanceState, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """A moment. `generation` counts engine lives, `link` breaks: a connection from before a break is dead."""
+class ScenarioState:
+    """Everything that a scenario contains at time `t`."""
 
     t: float
     generation: int
+    """How many restarts of the engine have begun."""
     link: int
+    """How many restarts and disconnections have begun: a connection made under another number is dead."""
     connected: bool
-    versions: Versions
-    boards: tuple[BoardState, ...]
-    calls: tuple[Call, ...]
-    holders: tuple[Holder, ...]
-    xids: tuple[Xid, ...]
-    """Those that have come, in the order of time, none from before the engine's last restart."""
+    versions: ScenarioVersions
+    gpus: tuple[GpuState, ...]
+    calls: tuple[CallFault, ...]
+    allocations: tuple[ScenarioAllocation, ...]
+    xids: tuple[XidEvent, ...]
+    """Those so far, in the order of time; none from before the last restart of the engine, which forgets them."""
 
 
 def field_of(key: str) -> Field | None:
-    """The field that a name or a number means."""
+    """Return the field of that name or id, or None."""
     return fields().get(int(key)) if key.isdecimal() else fields_by_name().get(key)
 
 
-def state_at(document: Document, t: float) -> State:
-    """The state t seconds after the beginning; the same for the same t, whoever asks."""
-    restarts = [event for event in document.events if isinstance(event, Restart) and event.at <= t]
+def state_at(document: ScenarioDocument, t: float) -> ScenarioState:
+    """Return the state t seconds after the scenario began, which depends on t alone."""
+    restarts = [event for event in document.events if isinstance(event, EngineRestart) and event.at <= t]
     breaks = [event for event in document.events if isinstance(event, Disconnect) and event.at <= t]
-    came_back = max((event.at + event.for_ for event in restarts), default=float("-inf"))
-    xids = [e for e in document.events if isinstance(e, Xid) and came_back <= e.at <= t]
+    restarted_at = max((event.at + event.for_ for event in restarts), default=float("-inf"))
+    xids = [e for e in document.events if isinstance(e, XidEvent) and restarted_at <= e.at <= t]
     xids.sort(key=lambda event: event.at)
-    moment = _Moment(document, t, len(restarts), tuple(xids))
-    return State(
+    builder = _StateBuilder(document, t, len(restarts), tuple(xids))
+    return ScenarioState(
         t=t,
         generation=len(restarts),
         link=len(restarts) + len(breaks),
-        connected=t >= came_back and not any(_on(event, t) for event in breaks),
+        connected=t >= restarted_at and not any(_active(event, t) for event in breaks),
         versions=document.versions,
-        boards=tuple(moment.boards()),
-        calls=tuple(e for e in document.events if isinstance(e, Call) and _on(e, t)),
-        holders=tuple(h for h in document.holders if h.from_ <= t and (h.until is None or t < h.until)),
-        xids=moment.xids,
+        gpus=tuple(builder.gpus()),
+        calls=tuple(e for e in document.events if isinstance(e, CallFault) and _active(e, t)),
+        allocations=tuple(a for a in document.allocations if a.from_ <= t and (a.until is None or t < a.until)),
+        xids=builder.xids,
     )
 
 
-def _on(event: Event, t: float) -> bool:
-    if isinstance(event, Xid):
+def _active(event: ScenarioEvent, t: float) -> bool:
+    if isinstance(event, XidEvent):
         return event.at <= t
     return event.at <= t and (event.for_ is None or t < event.at + event.for_)
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
-    document: Document
+class _StateBuilder:
+    """Builds the GPUs of a state."""
+
+    document: ScenarioDocument
     t: float
     generation: int
-    xids: tuple[Xid, ...]
+    xids: tuple[XidEvent, ...]
 
-    def boards(self) -> Iterator[BoardState]:
-        for place, spec in enumerate(self.document.devices):
-            lost = self._last(Lost, spec.uuid)
-            if not (isinstance(lost, Lost) and lost.seen == "absent"):
-                yield self._board(spec, (place + self.generation) % BOARDS, lost)
+    def gpus(self) -> Iterator[GpuState]:
+        for position, spec in enumerate(self.document.devices):
+            lost = self._last(GpuLoss, spec.uuid)
+            if not (isinstance(lost, GpuLoss) and lost.seen == "absent"):
+                yield self._gpu(spec, (position + self.generation) % MAX_GPUS, lost)
 
-    def _last(self, kind: type[Lost | Mig], uuid: str) -> Lost | Mig | None:
-        active = [e for e in self.document.events if isinstance(e, kind) and e.device == uuid and _on(e, self.t)]
+    def _last(self, kind: type[GpuLoss | MigChange], uuid: str) -> GpuLoss | MigChange | None:
+        active = [e for e in self.document.events if isinstance(e, kind) and e.device == uuid and _active(e, self.t)]
         return max(active, key=lambda event: event.at, default=None)
 
-    def _board(self, spec: Board, entity_id: int, lost: Lost | Mig | None) -> BoardState:
-        change = self._last(Mig, spec.uuid)
-        mig, instances = (change.mig, change.instances) if isinstance(change, Mig) else (spec.mig, spec.instances)
+    def _gpu(self, spec: GpuSpec, entity_id: int, lost: GpuLoss | MigChange | None) -> GpuState:
+        change = self._last(MigChange, spec.uuid)
+        mig, instances = (change.mig, change.instances) if isinstance(change, MigChange) else (spec.mig, spec.instances)
         since = change.at if change else 0.0
-        cells = self._play(spec.use, spec.fields) | _board_identity(spec, self.document.versions, self.t, mig=mig)
-        cells[DEVICE_COUNT] = ScriptCell(len(self.document.devices), self.t)
-        cells |= {i: ScriptCell(None, self.t, "not_supported") for i in UTILISATION} if mig else {}
-        seen = lost.seen if isinstance(lost, Lost) else None
-        return BoardState(
+        samples = self._scripted(spec.use, spec.fields) | _gpu_identity(spec, self.document.versions, self.t, mig=mig)
+        samples[DEVICE_COUNT] = ScriptedSample(len(self.document.devices), self.t)
+        # As on a real GPU: the driver measures no utilization while MIG mode is on.
+        samples |= {i: ScriptedSample(None, self.t, "not_supported") for i in UTILIZATION} if mig else {}
+        seen = lost.seen if isinstance(lost, GpuLoss) else None
+        return GpuState(
             spec=spec,
             entity_id=entity_id,
             mig=mig,
             lost=lost is not None,
-            cells=self._judge(spec.uuid, _framebuffer(cells, spec.memory_mib, self.t), seen),
+            samples=self._with_faults(spec.uuid, _framebuffer(samples, spec.memory_mib, self.t), seen),
             instances=tuple(self._instances(spec, entity_id, instances, since, seen)),
         )
 
     def _instances(
-        self, board: Board, gpu: int, instances: Iterable[Instance], since: float, seen: str | None
-    ) -> Iterator[InstanceState]:
-        place = 0
-        for index, spec in enumerate(instances):
-            cells = self._instance_cells(spec)
-            address = f"{board.uuid}/{spec.gi}"
+        self, gpu: GpuSpec, gpu_id: int, instances: Iterable[GpuInstanceSpec], since: float, seen: str | None
+    ) -> Iterator[GpuInstanceState]:
+        mig_index = 0
+        for position, spec in enumerate(instances):
+            samples = self._instance_samples(spec)
+            address = f"{gpu.uuid}/{spec.gi}"
             identity = f"{address}/{spec.profile}/{since}"
             compute = tuple(
-                ComputeState(
-                    spec=part,
-                    entity_id=gpu * ENTITIES_PER_BOARD + place + offset,
-                    identity=f"{identity}/{part.ci}/{part.uuid}",
-                    mig_index=place + offset,
-                    cells=self._judge(f"{address}/{part.ci}", self._compute_cells(part, spec, cells), seen),
+                ComputeInstanceState(
+                    spec=each,
+                    entity_id=gpu_id * ENTITIES_PER_GPU + mig_index + offset,
+                    identity=f"{identity}/{each.ci}/{each.uuid}",
+                    mig_index=mig_index + offset,
+                    samples=self._with_faults(f"{address}/{each.ci}", self._compute_samples(each, spec, samples), seen),
                 )
-                for offset, part in enumerate(spec.compute)
+                for offset, each in enumerate(spec.compute)
             )
-            place += len(compute)
-            own = self._judge(address, cells, seen)
-            yield InstanceState(spec, gpu * ENTITIES_PER_BOARD + index, identity, own, compute)
+            mig_index += len(compute)
+            own = self._with_faults(address, samples, seen)
+            yield GpuInstanceState(spec, gpu_id * ENTITIES_PER_GPU + position, identity, own, compute)
 
-    def _instance_cells(self, spec: Instance) -> dict[int, ScriptCell]:
-        cells = self._play(spec.use, spec.fields)
-        cells[NAME] = ScriptCell(spec.profile, self.t)
-        cells = _framebuffer(cells, spec.memory_mib, self.t)
-        if not spec.compute:
-            return {field: ScriptCell(None, self.t, "blank") for field in cells} | {NAME: cells[NAME]}
-        cells[UUID] = ScriptCell(spec.compute[0].uuid, self.t)
-        return cells
+    def _instance_samples(self, spec: GpuInstanceSpec) -> dict[int, ScriptedSample]:
+        samples = self._scripted(spec.use, spec.fields)
+        samples[NAME] = ScriptedSample(spec.profile, self.t)
+        samples = _framebuffer(samples, spec.memory_mib, self.t)
+        if not spec.compute:  # as DCGM: without a compute instance it has nothing but the profile name
+            return {field: ScriptedSample(None, self.t, "blank") for field in samples} | {NAME: samples[NAME]}
+        samples[UUID] = ScriptedSample(spec.compute[0].uuid, self.t)
+        return samples
 
-    def _compute_cells(self, part: Compute, spec: Instance, outer: CellMap) -> dict[int, ScriptCell]:
-        cells = dict(outer) | self._play(part.use, part.fields)
-        cells[NAME] = ScriptCell(part.profile or spec.profile, self.t)
-        cells[UUID] = ScriptCell(part.uuid, self.t)
-        cells[DRAM_ACTIVE] = ScriptCell(None, self.t, "blank")
-        return cells
+    def _compute_samples(
+        self, spec: ComputeInstanceSpec, gpu_instance: GpuInstanceSpec, inherited: SampleMap
+    ) -> dict[int, ScriptedSample]:
+        samples = dict(inherited) | self._scripted(spec.use, spec.fields)
+        samples[NAME] = ScriptedSample(spec.profile or gpu_instance.profile, self.t)
+        samples[UUID] = ScriptedSample(spec.uuid, self.t)
+        samples[DRAM_ACTIVE] = ScriptedSample(None, self.t, "blank")  # DCGM has it per GPU instance only
+        return samples
 
-    def _play(self, use: Iterable[str], own: Fields) -> dict[int, ScriptCell]:
+    def _scripted(self, use: Iterable[str], own: Fields) -> dict[int, ScriptedSample]:
+        """Return the samples of the value sets, in order, and of the own fields, which replace those of the sets."""
         scripts: dict[int, tuple[Field, Script]] = {}
-        for given in (*(self.document.values[name] for name in use), own):
-            for key, script in given.items():
+        for value_set in (*(self.document.values[name] for name in use), own):
+            for key, script in value_set.items():
                 field = field_of(key)
-                assert field is not None
+                assert field is not None  # checked when the scenario was parsed
                 scripts[field.id] = field, script
         return {number: _typed(field, value_at(script, self.t)) for number, (field, script) in scripts.items()}
 
-    def _judge(self, address: str, cells: dict[int, ScriptCell], seen: str | None) -> CellMap:
-        """The cells after the events that concern this entity."""
+    def _with_faults(self, address: str, samples: dict[int, ScriptedSample], seen: str | None) -> SampleMap:
+        """Return the entity's samples as its XIDs, faults and loss change them; `seen` is that of its GpuLoss."""
         for xid in self.xids:
             if xid.device == address:
-                cells[XID] = ScriptCell(xid.xid, xid.at)
+                samples[XID] = ScriptedSample(xid.xid, xid.at)
         for event in self.document.events:
-            if isinstance(event, Cells) and _on(event, self.t) and address in (event.devices or (address,)):
-                for number in {f.id for f in map(field_of, event.fields) if f} or cells.keys() - IDENTITY:
-                    cells[number] = _spoilt(event, cells.get(number), self.t)
+            if isinstance(event, SampleFault) and _active(event, self.t) and address in (event.devices or (address,)):
+                for number in {f.id for f in map(field_of, event.fields) if f} or samples.keys() - IDENTITY:
+                    samples[number] = _faulty(event, samples.get(number), self.t)
         if seen:
-            gone = ScriptCell(None, self.t, status=GPU_LOST) if seen == "status" else ScriptCell(None, self.t, "blank")
-            return {number: cell if number in IDENTITY else gone for number, cell in cells.items()}
-        return cells
+            lost = (
+                ScriptedSample(None, self.t, status=GPU_LOST)
+                if seen == "status"
+                else ScriptedSample(None, self.t, "blank")
+            )
+            return {number: sample if number in IDENTITY else lost for number, sample in samples.items()}
+        return samples
 
 
-def _spoilt(event: Cells, cell: ScriptCell | None, t: float) -> ScriptCell:
+def _faulty(event: SampleFault, sample: ScriptedSample | None, t: float) -> ScriptedSample:
     if event.stale:
-        return replace(cell, stamp=min(cell.stamp, event.at)) if cell else ScriptCell(None, event.at, "blank")
-    return ScriptCell(None, t, event.sentinel, event.status)
+        return replace(sample, stamp=min(sample.stamp, event.at)) if sample else ScriptedSample(None, event.at, "blank")
+    return ScriptedSample(None, t, event.sentinel, event.status)
 
 
-def _typed(field: Field, cell: ScriptCell) -> ScriptCell:
-    """The cell with a value of the field's type; a new one only where the type is another."""
-    value = cell.value
+def _typed(field: Field, sample: ScriptedSample) -> ScriptedSample:
+    """Return the sample with a value of the field's type: a new one only where the type differs."""
+    value = sample.value
     if field.kind == "int" and isinstance(value, float):
-        return ScriptCell(round(value), cell.stamp)
+        return ScriptedSample(round(value), sample.stamp)
     if field.kind == "float" and isinstance(value, int):
-        return ScriptCell(float(value), cell.stamp)
+        return ScriptedSample(float(value), sample.stamp)
     if field.unit == "watts" and isinstance(value, float):
-        return ScriptCell(round(value, WATT_DIGITS), cell.stamp)
-    return cell
+        return ScriptedSample(round(value, WATT_DIGITS), sample.stamp)
+    return sample
 
 
-def _board_identity(board: Board, versions: Versions, t: float, *, mig: bool | None) -> dict[int, ScriptCell]:
-    major, minor = board.compute_capability
-    known: dict[int, int | str | None] = {
+def _gpu_identity(gpu: GpuSpec, versions: ScenarioVersions, t: float, *, mig: bool | None) -> dict[int, ScriptedSample]:
+    major, minor = gpu.compute_capability
+    values: dict[int, int | str | None] = {
         1: versions.driver,
         2: versions.nvml,
         5: versions.cuda,
-        NAME: board.model,
-        52: board.index,
-        SERIAL: board.serial or None,
-        UUID: board.uuid,
-        55: board.device_minor,
-        BUS_ID: board.pci_bus_id,
+        NAME: gpu.model,
+        52: gpu.index,
+        SERIAL: gpu.serial or None,
+        UUID: gpu.uuid,
+        55: gpu.device_minor,
+        BUS_ID: gpu.pci_bus_id,
         63: (major << 16) + minor,
         67: None if mig is None else int(mig),
-        69: None if mig is None else board.max_slices,
-        VBIOS: board.vbios or None,
+        69: None if mig is None else gpu.max_slices,
+        VBIOS: gpu.vbios or None,
     }
-    absent = ScriptCell(None, t, "not_supported")
-    return {number: absent if value is None else ScriptCell(value, t) for number, value in known.items()}
+    unsupported = ScriptedSample(None, t, "not_supported")
+    return {number: unsupported if value is None else ScriptedSample(value, t) for number, value in values.items()}
 
 
-def _framebuffer(cells: dict[int, ScriptCell], total: int, t: float) -> dict[int, ScriptCell]:
-    """The cells with what follows from total, used and reserved framebuffer (MiB), where nothing else is given."""
-    cells.setdefault(FB_TOTAL, ScriptCell(total, t))
-    used, reserved = cells.get(FB_USED), cells.get(FB_RESERVED, ScriptCell(0, t))
+def _framebuffer(samples: dict[int, ScriptedSample], total: int, t: float) -> dict[int, ScriptedSample]:
+    """Add what follows from total, used and reserved framebuffer (MiB), where the scenario does not give it."""
+    samples.setdefault(FB_TOTAL, ScriptedSample(total, t))
+    used, reserved = samples.get(FB_USED), samples.get(FB_RESERVED, ScriptedSample(0, t))
     if used and isinstance(used.value, int) and isinstance(reserved.value, int):
         usable = max(total - reserved.value, 1)
-        cells.setdefault(FB_FREE, replace(used, value=max(usable - used.value, 0)))
-        cells.setdefault(FB_USED_RATIO, replace(used, value=used.value / usable))
-    return cells
+        samples.setdefault(FB_FREE, replace(used, value=max(usable - used.value, 0)))
+        samples.setdefault(FB_USED_RATIO, replace(used, value=used.value / usable))
+    return samples

@@ -15,7 +15,7 @@ from pathlib import Path
 import trustme
 
 ADMIN, WATCHER = "token-of-the-admin", "token-of-the-watcher"
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 
 
 def binaries():
@@ -24,29 +24,35 @@ def binaries():
     return tuple(shutil.which(os.environ.get(variable, name)) for name, variable in names)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@contextmanager
+def reserved_port():
+    """A port that the kernel gives to no other process.
+
+    The socket never listens, so a process that sets SO_REUSEADDR can bind the port too (Linux); Go's listeners do.
+    """
+    with socket.socket() as reservation:
+        reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reservation.bind(("127.0.0.1", 0))
+        yield reservation.getsockname()[1]
 
 
 @contextmanager
-def process(arguments, log):
+def running_process(arguments, log):
     with log.open("wb") as out:
-        child = subprocess.Popen(arguments, stdout=out, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(arguments, stdout=out, stderr=subprocess.STDOUT)
         try:
-            yield child
+            yield process
         finally:
-            child.terminate()
+            process.terminate()
             try:
-                child.wait(20)
+                process.wait(20)
             except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+                process.kill()
+                process.wait()
 
 
 class ControlPlane:
-    """Requests to a running API server as its administrator."""
+    """Sends requests to a running API server as its administrator."""
 
     def __init__(self, port, folder):
         self.url = f"https://127.0.0.1:{port}"
@@ -60,11 +66,11 @@ class ControlPlane:
             {"Authorization": f"Bearer {ADMIN}", "Content-Type": kind},
             method=method,
         )
-        with urllib.request.urlopen(request, context=self._context, timeout=20) as answer:
+        with urllib.request.urlopen(request, context=self._context, timeout=30) as answer:
             return json.load(answer) if "json" in answer.headers.get("Content-Type", "") else answer.read()
 
     def create(self, path, given):
-        """Creates an object and gives it the status that it comes with."""
+        """Create an object, then set the status that it was given with: the API server ignores it at creation."""
         status = given.get("status")
         made = self.call("POST", path, given)
         if status:
@@ -87,9 +93,9 @@ class ControlPlane:
         path.write_text(json.dumps(text))
         return str(path)
 
-    def wait_ready(self, child, log):
+    def wait_ready(self, process, log):
         end = time.monotonic() + READY_SECONDS
-        while time.monotonic() < end and child.poll() is None:
+        while time.monotonic() < end and process.poll() is None:
             try:
                 self.call("GET", "/readyz")
                 self.call("GET", "/api/v1/namespaces/default")
@@ -106,13 +112,13 @@ def running(folder: Path):
     apiserver, etcd = binaries()
     certificates(folder)
     (folder / "tokens.csv").write_text(f"{ADMIN},admin,1,system:masters\n{WATCHER},watcher,2\n")
-    client, peer, port = free_port(), free_port(), free_port()
     with ExitStack() as stack:
-        stack.enter_context(process(etcd_arguments(etcd, folder, client, peer), folder / "etcd.log"))
+        client, peer, port = (stack.enter_context(reserved_port()) for _ in range(3))
+        stack.enter_context(running_process(etcd_arguments(etcd, folder, client, peer), folder / "etcd.log"))
         log = folder / "apiserver.log"
-        child = stack.enter_context(process(apiserver_arguments(apiserver, folder, client, port), log))
+        process = stack.enter_context(running_process(apiserver_arguments(apiserver, folder, client, port), log))
         plane = ControlPlane(port, folder)
-        plane.wait_ready(child, log)
+        plane.wait_ready(process, log)
         yield plane
 
 

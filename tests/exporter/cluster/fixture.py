@@ -1,31 +1,43 @@
-"""Records and pages that the cluster tests start from."""
+"""Records, views and helpers that the cluster tests start from."""
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from exporter.cluster.kubernetes import conversion, wire
-from exporter.cluster.kubernetes.records import Node, Pod, Switches
+from exporter.cluster.kubernetes.records import Node, Overrides, Pod
 from exporter.cluster.kubernetes.schedulable_since import with_since
-from exporter.cluster.view import View
+from exporter.cluster.view import ClusterView
 from exporter.gpu_names import gpu_resources
+from exporter.metric import Family
 
 GPUS = gpu_resources()
 NOW = 1_800_000_000.0
-FAILED = "0/5 nodes are available: "
-PREEMPTION = " preemption: 0/5 nodes are available: 5 No preemption victims found for incoming pod."
+DEADLINE = 30.0
+
+
+def until(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
+    """Wait until the condition is true and return what it returned."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.01)
+    raise AssertionError(f"the condition was not true within {seconds:.0f} s")
 
 
 def pod(given: dict[str, Any], *, seen: float = NOW) -> Pod:
-    """The record of a pod that is first seen now."""
-    found = conversion.pod(msgspec.convert(given, wire.Pod), GPUS)
+    """The record of a pod that is first seen at this time."""
+    found = conversion.pod(msgspec.convert(given, wire.WirePod), GPUS)
     assert found is not None
     return with_since(found, None, seen)
 
 
 def node(given: dict[str, Any]) -> Node:
-    found = conversion.node(msgspec.convert(given, wire.Node), GPUS)
+    found = conversion.node(msgspec.convert(given, wire.WireNode), GPUS)
     assert found is not None
     return found
 
@@ -33,24 +45,23 @@ def node(given: dict[str, Any]) -> Node:
 def view(
     pods: list[dict[str, Any]] | None = None,
     nodes: list[dict[str, Any]] | None = None,
-    namespaces: dict[str, Switches] | None = None,
-) -> View:
-    """A view in which what is not given is not known."""
-    empty = View(NOW, GPUS)
+    namespaces: dict[str, Overrides] | None = None,
+) -> ClusterView:
+    """A view in which everything that is not given is unknown."""
     return replace(
-        empty,
+        ClusterView(NOW, GPUS),
         pods=None if pods is None else tuple(pod(each) for each in pods),
         nodes=None if nodes is None else tuple(node(each) for each in nodes),
         namespaces=namespaces,
     )
 
 
-def page(families: list[Any]) -> dict[str, float]:
-    """Samples by series as they would stand on the page; a series that comes twice is a failure."""
+def exposed(families: list[Family]) -> dict[str, float]:
+    """Values by series as the exposition writes them. Fails on a series that comes twice or lacks a label."""
     series: dict[str, float] = {}
     for family in families:
         for labels, value in family.samples:
-            assert tuple(name for name, _ in labels.pairs) == family.metric.labels
+            assert tuple(name for name, _ in labels.pairs) == family.metric.schema.names
             key = family.metric.name + labels.text
             assert key not in series
             series[key] = value

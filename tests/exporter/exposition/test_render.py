@@ -1,4 +1,4 @@
-"""The page parses, repeats nothing, and equals what the client library itself would write."""
+"""The exposition parses, has no series twice, and equals what the client library itself would write."""
 
 import gzip
 import math
@@ -13,17 +13,18 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from exporter.exposition.render import render
-from exporter.metric import Family, Kind, Labels, Metric
+from exporter.metric import Family, Kind, Labels, LabelSchema, Metric, metric
 
 NOTHING = CollectorRegistry()
 LABEL_NAMES = ("gpu", "UUID", "pod", "namespace", "container")
+SCHEMA = LabelSchema(LABEL_NAMES)
 
 names = st.from_regex(r"DCGM_FI_[A-Z]{3,8}|gpugauge_[a-z]{3,8}(_total)?", fullmatch=True)
 texts = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\r"), max_size=12)
 values = st.one_of(
     st.integers(-(2**63), 2**63), st.floats(), st.floats(0, 1), st.sampled_from([0, 0.0, -0.0, 1e-30, 2**53 + 1])
 )
-labels = st.lists(texts, min_size=5, max_size=5).map(lambda t: Labels(tuple(zip(LABEL_NAMES, t, strict=True))))
+labels = st.lists(texts, min_size=5, max_size=5).map(lambda t: Labels(SCHEMA, tuple(zip(LABEL_NAMES, t, strict=True))))
 
 
 def kinds(name):
@@ -34,7 +35,7 @@ def kinds(name):
 def families(draw):
     found = []
     for name in draw(st.lists(names, unique_by=lambda n: n.removesuffix("_total"), max_size=5)):
-        metric = Metric(name, draw(kinds(name)), draw(texts), LABEL_NAMES)
+        metric = Metric(name, draw(kinds(name)), draw(texts), SCHEMA)
         found.append(Family(metric, draw(st.lists(st.tuples(labels, values), max_size=5))))
     return found
 
@@ -55,7 +56,7 @@ def series(parsed, renamed):
 
 
 def expected(given_families):
-    """What should be on the page: the first finite sample of each identity."""
+    """What should be exposed: the first finite sample of each identity."""
     found = {}
     for family in given_families:
         for label, value in family.samples:
@@ -65,20 +66,20 @@ def expected(given_families):
 
 
 @given(families())
-def test_the_text_page_parses_and_holds_exactly_the_readings(given_families):
-    page = render(given_families, NOTHING)
-    found, repeated = series(parse_text(page.text.decode()), dcgm_counters(given_families))
+def test_the_text_format_parses_and_has_exactly_the_given_samples(given_families):
+    exposition = render(given_families, NOTHING)
+    found, repeated = series(parse_text(exposition.text.decode()), dcgm_counters(given_families))
     assert not repeated
     assert found == expected(given_families)
 
 
 @given(families())
-def test_the_openmetrics_page_parses_and_holds_exactly_the_readings(given_families):
-    page = render(given_families, NOTHING)
-    found, repeated = series(parse_openmetrics(page.openmetrics.decode()), {})
+def test_openmetrics_parses_and_has_exactly_the_given_samples(given_families):
+    exposition = render(given_families, NOTHING)
+    found, repeated = series(parse_openmetrics(exposition.openmetrics.decode()), {})
     assert not repeated
     assert found == expected(given_families)
-    assert page.openmetrics.endswith(b"# EOF\n")
+    assert exposition.openmetrics.endswith(b"# EOF\n")
 
 
 def client_family(family):
@@ -109,13 +110,13 @@ class Model:
 
 
 @given(families())
-def test_the_page_equals_what_the_client_library_renders(given_families):
+def test_the_exposition_equals_that_of_the_client_library(given_families):
     registry = CollectorRegistry(auto_describe=False)
     given_families = [
         Family(
             f.metric,
             [
-                (Labels(pairs), v)
+                (Labels(SCHEMA, pairs), v)
                 for (pairs, v) in {lab.pairs: v for lab, v in f.samples}.items()
                 if math.isfinite(v) and v >= 0
             ],
@@ -132,23 +133,25 @@ def test_the_page_equals_what_the_client_library_renders(given_families):
     assert {f.name: f.type for f in ours if f.name not in renamed.values()} == plain
 
 
-def test_compressed_forms_hold_the_same_page():
-    page = render([Family(Metric("a", Kind.GAUGE, "A.", ()), [(Labels(()), 1)])], NOTHING)
-    assert gzip.decompress(page.text_gzip) == page.text
-    assert gzip.decompress(page.openmetrics_gzip) == page.openmetrics
-    assert page.text == b"# HELP a A.\n# TYPE a gauge\na 1\n"
+def test_compressed_forms_have_the_same_content():
+    plain = metric("a", Kind.GAUGE, "A.")
+    exposition = render([Family(plain, [plain.sample(1)])], NOTHING)
+    assert gzip.decompress(exposition.text_gzip) == exposition.text
+    assert gzip.decompress(exposition.openmetrics_gzip) == exposition.openmetrics
+    assert exposition.text == b"# HELP a A.\n# TYPE a gauge\na 1\n"
 
 
-def test_a_repeated_or_unprintable_sample_costs_only_itself_and_is_counted():
-    same = Labels((("gpu", "0"),))
-    family = Family(
-        Metric("a", Kind.GAUGE, "A.", ("gpu",)),
-        [(same, 1), (Labels((("gpu", "0"),)), 2), (Labels((("gpu", "1"),)), math.nan), (Labels((("gpu", "2"),)), 3)],
-    )
-    page = render([family], NOTHING)
-    assert page.text.decode().splitlines()[2:] == ['a{gpu="0"} 1', 'a{gpu="2"} 3']
-    assert page.dropped == 2
+def test_a_repeated_or_infinite_sample_costs_only_itself_and_is_counted():
+    per_gpu = metric("a", Kind.GAUGE, "A.", "gpu")
+    given_samples = [(1, "0"), (2, "0"), (math.nan, "1"), (3, "2")]
+    exposition = render([Family(per_gpu, [per_gpu.sample(v, gpu=gpu) for v, gpu in given_samples])], NOTHING)
+    assert exposition.text.decode().splitlines()[2:] == ['a{gpu="0"} 1', 'a{gpu="2"} 3']
+    assert exposition.dropped == 2
 
 
-def test_a_label_of_ours_is_never_replaced_by_a_later_one_of_the_same_name():
-    assert Labels((("gpu", "0"), ("pod", "a"), ("gpu", "9"))).text == '{gpu="0",pod="a"}'
+def test_exporter_metrics_are_appended_as_the_client_library_writes_them():
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Model([GaugeMetricFamily("own", "Own.", value=2.5)]))
+    exposition = render((), registry)
+    assert exposition.text == generate_latest(registry)
+    assert exposition.openmetrics == b"# HELP own Own.\n# TYPE own gauge\nown 2.5\n# EOF\n"

@@ -1,4 +1,4 @@
-"""A whole node exporter as a process, the world around it, and a scraper that never looks away."""
+"""A whole node exporter as a process, what it depends on, and a scraper that checks every exposition."""
 
 import http.client
 import os
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -14,27 +15,27 @@ from pathlib import Path
 
 import msgspec
 
-from demo.cluster import holders
-from exporter.node.simulation.document import Event
+from demo.cluster import allocations
+from exporter.node.simulation.document import ScenarioEvent
 from exporter.node.simulation.scenario import Scenario, load
 from simulators.kubelet import SimulatedKubelet
-from tests.deploy.running import free_port
 from tests.fakes.build import build
-from tests.fakes.scenario_table import VARIABLE, Player
+from tests.fakes.scenario_table import VARIABLE, ScenarioTable
 
 INTERVAL_MS = 400
-TRUTH_SECONDS = 2.5
-"""Interval and deadline of a read (four fifths of an interval), and a share for a busy machine."""
-RECOVERY_SECONDS = 30.0
-PAGE_SECONDS = 1.0
+LIMIT_SECONDS = 60.0
+"""How long to wait for what must happen, on a busy machine too."""
+RESPONSE_SECONDS = 4.0
+"""Limit of every response; below the deadlines of kubelet (5 s) and reader (10 s), so that none is waited for."""
 PROBE_SECONDS = 0.03
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 LABEL = re.compile(r'(\w+)="([^"]*)"')
+PORT = re.compile(r"serving on port (\d+)")
 
 
 @dataclass(frozen=True)
 class Scrape:
-    """A page, read as plainly as can be: labels here hold no escapes."""
+    """An exposition, parsed in the simplest way: label values here have no escapes."""
 
     text: str
 
@@ -43,9 +44,9 @@ class Scrape:
         return [(dict(LABEL.findall(m[2] or "")), float(m[3])) for m in found if m and m[1] == metric]
 
     def up(self, source: str) -> bool | None:
-        """Whether the source is up; None when the page does not tell."""
-        told = [value for labels, value in self.series("gpugauge_source_up") if labels["source"] == source]
-        return bool(told[0]) if told else None
+        """Whether the source is up; None when the exposition has no such series."""
+        up = [value for labels, value in self.series("gpugauge_source_up") if labels["source"] == source]
+        return bool(up[0]) if up else None
 
     def reasons(self, source: str) -> set[str]:
         return {labels["reason"] for labels, _ in self.series("gpugauge_source_problem") if labels["source"] == source}
@@ -64,22 +65,31 @@ NOTHING = Scrape("")
 
 @dataclass
 class Scraper:
-    """Asks for /metrics and /livez all the time and remembers what must never happen."""
+    """Requests /metrics and /livez without a pause and records what must never happen."""
 
     port: int
     source: str
-    latest: Scrape = NOTHING
+    recent: deque[tuple[int, Scrape]] = field(default_factory=lambda: deque([(0, NOTHING)], maxlen=200))
+    """The last scrapes and their numbers: a state that lasts shorter than a look at it is not missed."""
     slowest: float = 0.0
     count: int = 0
     faults: list[str] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
 
+    @property
+    def latest(self) -> Scrape:
+        return self.recent[-1][1]
+
+    def after(self, number: int) -> list[tuple[int, Scrape]]:
+        """The scrapes with a higher number."""
+        return [(n, scrape) for n, scrape in self.recent.copy() if n > number]
+
     def get(self, path: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_SECONDS)
         try:
             connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
+            response = connection.getresponse()
+            return response.status, response.read().decode()
         finally:
             connection.close()
 
@@ -99,75 +109,78 @@ class Scraper:
             return
         self.slowest = max(self.slowest, took)
         self.count += 1
-        if status != 200 or took > PAGE_SECONDS:
+        if status != 200 or took > RESPONSE_SECONDS:
             self.faults.append(f"{path}: {status} after {took:.2f} s: {text[:200]}")
         elif path == "/metrics":
-            self._judge(Scrape(text))
+            self._check(Scrape(text))
 
-    def _judge(self, page: Scrape) -> None:
-        if page.up(self.source) is not True and page.dcgm():
-            self.faults.append(f"old series on a page of a source that is down: {sorted(page.dcgm())[:2]}")
-        if page.value("gpugauge_failed_passes_total"):
-            self.faults.append("a pass failed")
-        self.latest = page
+    def _check(self, scrape: Scrape) -> None:
+        if scrape.up(self.source) is not True and scrape.dcgm():
+            self.faults.append(f"series of a source that is down: {sorted(scrape.dcgm())[:2]}")
+        if scrape.value("gpugauge_collection_failures_total"):
+            self.faults.append("a collection failed")
+        self.recent.append((self.recent[-1][0] + 1, scrape))
 
     def stop(self) -> None:
         self._stop.set()
 
 
 @dataclass
-class World:
-    """The process, and what it depends on: libraries in a folder, a played scenario, a kubelet."""
+class RunningExporter:
+    """The process, and what it depends on: libraries in a folder, a scenario in a table, a kubelet."""
 
     folder: Path
-    port: int
-    player: Player
+    table: ScenarioTable
     kubelet: SimulatedKubelet
     process: subprocess.Popen
     scraper: Scraper
     document: msgspec.Struct
     measured: dict[str, float] = field(default_factory=dict)
+    """How long each awaited state took, in seconds."""
 
     @property
     def libraries(self) -> Path:
         return self.folder / "lib"
 
-    def t(self) -> float:
-        """Scenario time, in seconds."""
-        return time.time() - self.player._begin
+    def scenario_time(self) -> float:
+        """Seconds since the scenario began."""
+        return time.time() - self.table._begin
 
-    def play(self, *events: Event) -> None:
+    def set_events(self, *events: ScenarioEvent) -> None:
         """From now on the scenario has these events and no others."""
-        self.player.scenario = Scenario("played", msgspec.structs.replace(self.document, events=events))
+        self.table.scenario = Scenario("test", msgspec.structs.replace(self.document, events=events))
 
-    def until(self, good: Callable[[Scrape], bool], seconds: float, what: str, before: Scrape = NOTHING) -> Scrape:
-        """The first scrape for which it holds; how long that took is kept under `what`.
+    def wait_for(self, good: Callable[[Scrape], bool], what: str, before: Scrape = NOTHING) -> Scrape:
+        """The first scrape from now on, or the latest one, that satisfies `good`; how long it took is kept as `what`.
 
-        Series that came or went since `before` are named when it does not come to that.
+        When there is none within the limit, the error lists series that came or went since `before`.
         """
         began = time.monotonic()
-        while time.monotonic() - began < seconds:
-            page = self.scraper.latest
-            if good(page):
-                self.measured[what] = time.monotonic() - began
-                return page
+        seen = self.scraper.recent[-1][0] - 1
+        while time.monotonic() - began < LIMIT_SECONDS:
+            for number, scrape in self.scraper.after(seen):
+                seen = number
+                if good(scrape):
+                    self.measured[what] = time.monotonic() - began
+                    return scrape
             assert self.process.poll() is None, f"the process ended with {self.process.returncode}"
             time.sleep(0.01)
         latest = self.scraper.latest
         changed = "\n".join(sorted(before.dcgm() ^ latest.dcgm())[:5])
-        raise AssertionError(f"not within {seconds:g} s: {what}\n{changed}\n{latest.text[-2500:]}")
+        raise AssertionError(f"not within {LIMIT_SECONDS:g} s: {what}\n{changed}\n{latest.text[-2500:]}")
 
-    def whole(self) -> Scrape:
-        """The page once source and kubelet are up."""
+    def wait_until_up(self) -> Scrape:
+        """The first scrape with source and kubelet up and with samples of devices."""
         source = self.scraper.source
-        return self.until(lambda p: bool(p.up(source) and p.up("kubelet") and p.dcgm()), RECOVERY_SECONDS, "recovered")
+        return self.wait_for(lambda s: bool(s.up(source) and s.up("kubelet") and s.dcgm()), "up")
 
-    def reader(self) -> int | None:
-        """Process id of the reader child."""
+    def reader_pid(self) -> int | None:
+        """The process id of the reader process."""
         return next(iter(children(self.process.pid)), None)
 
 
 def children(pid: int) -> list[int]:
+    """The process ids of a process's children."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         found += map(int, task.read_text().split())
@@ -175,17 +188,24 @@ def children(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Whether it runs; what only waits to be reaped does not."""
+    """Whether the process runs; one that has ended and is not reaped yet does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
 
 
-def command(folder: Path, port: int, source: str, *more: str, embedded: bool = False) -> list[str]:
+def wait_until_ended(pids: list[int]) -> None:
+    end = time.monotonic() + LIMIT_SECONDS
+    while any(map(alive, pids)):
+        assert time.monotonic() < end, f"still running: {[pid for pid in pids if alive(pid)]}"
+        time.sleep(0.02)
+
+
+def command(folder: Path, source: str, *more: str, embedded: bool = False) -> list[str]:
     remote = ("-r", "localhost:5555") if source == "dcgm" and not embedded else ()
     flags = ("--kubernetes", "--pod-resources-kubelet-socket", str(folder / "kubelet.sock"))
-    serving = ("--address", f"127.0.0.1:{port}", "--collect-interval", str(INTERVAL_MS))
+    serving = ("--address", "127.0.0.1:0", "--collect-interval", str(INTERVAL_MS))
     return [sys.executable, "-m", "exporter", "node", "--source", source, *remote, *flags, *serving, *more]
 
 
@@ -199,62 +219,54 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def world(
+def running_exporter(
     folder: Path,
     source: str = "dcgm",
     *more: str,
     scenario: str = "mig",
-    there: bool = True,
+    ready: bool = True,
     embedded: bool = False,
     prefix: tuple[str, ...] = (),
-) -> Iterator[World]:
-    """A node exporter that is being scraped; without `there` it starts before libraries and kubelet are."""
+) -> Iterator[RunningExporter]:
+    """A node exporter that is being scraped; without `ready`, libraries and kubelet are not there yet."""
     (folder / "lib").mkdir()
-    document = load(scenario)
-    player = Player(document, folder / "table")
-    kubelet = SimulatedKubelet(folder / "kubelet.sock", lambda: holders(document, 0.0))
-    port = free_port()
+    loaded = load(scenario)
+    table = ScenarioTable(loaded, folder / "table")
+    kubelet = SimulatedKubelet(folder / "kubelet.sock", lambda: allocations(loaded, 0.0))
     with ExitStack() as stack:
-        stack.enter_context(player.run(0.1))
-        if there:
+        stack.enter_context(table.run(0.1))
+        if ready:
             build(folder / "lib", only="libdcgm.so.4" if source == "dcgm" else "libnvidia")
             kubelet.start()
         stack.callback(kubelet.stop)
         log = stack.enter_context((folder / "log").open("wb"))
-        arguments = [*prefix, *command(folder, port, source, *more, embedded=embedded)]
+        arguments = [*prefix, *command(folder, source, *more, embedded=embedded)]
         process = subprocess.Popen(arguments, env=environment(folder), stderr=log, stdout=log)
         stack.callback(_end, process)
-        scraper = Scraper(port, source)
-        _wait_for_port(scraper, process)
+        scraper = Scraper(_port(folder / "log", process), source)
         thread = threading.Thread(target=scraper.run, name="scraper")
         thread.start()
         stack.callback(thread.join)
         stack.callback(scraper.stop)
-        made = World(folder, port, player, kubelet, process, scraper, document.document)
-        if there:
-            made.whole()
-        yield made
+        exporter = RunningExporter(folder, table, kubelet, process, scraper, loaded.document)
+        if ready:
+            exporter.wait_until_up()
+        yield exporter
 
 
-def _wait_for_port(scraper: Scraper, process: subprocess.Popen) -> None:
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        assert process.poll() is None, f"the process ended with {process.returncode}"
-        try:
-            scraper.get("/livez")
-        except OSError:
-            time.sleep(0.02)
-        else:
-            return
-    raise AssertionError("nothing listens")
+def _port(log: Path, process: subprocess.Popen) -> int:
+    """The port that the process logs once it listens: it chooses a free one."""
+    end = time.monotonic() + LIMIT_SECONDS
+    while not (found := PORT.search(log.read_text())):
+        assert process.poll() is None, f"the process ended with {process.returncode}: {log.read_text()}"
+        assert time.monotonic() < end, f"nothing listens: {log.read_text()}"
+        time.sleep(0.02)
+    return int(found[1])
 
 
 def _end(process: subprocess.Popen) -> None:
-    left = children(process.pid)
+    readers = children(process.pid)
     if process.poll() is None:
         process.kill()
         process.wait()
-    for pid in left:  # a reader ends by itself when its parent is gone
-        end = time.monotonic() + 10
-        while alive(pid) and time.monotonic() < end:
-            time.sleep(0.02)
+    wait_until_ended(readers)  # a reader process ends by itself when its parent process is gone

@@ -1,4 +1,4 @@
-"""Pages of the whole flow for scenarios: any source of devices, the holders as the kubelet, a fixed clock."""
+"""Expositions of the whole node exporter for scenarios: any source of devices, its allocations, a fixed clock."""
 
 import re
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
-from exporter.exposition.exporter_metrics import ConfigState, SelfMetrics
-from exporter.exposition.render import Page, render
+from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
+from exporter.exposition.render import Exposition, render
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.devices.counters_file import parse
+from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.field import fields
 from exporter.node.devices.labels import LabelStyle
-from exporter.node.devices.readings import ReaderConfig
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.program import load_counters
-from exporter.node.simulation.kubelet import SimulatedHolders
+from exporter.node.simulation.kubelet import ScenarioKubelet
 from exporter.node.simulation.scenario import builtin, load
 from exporter.node.simulation.source import SimulatedSource
 from exporter.source import Source, SourceError
@@ -26,15 +26,17 @@ from exporter.source import Source, SourceError
 EPOCH = 1_800_000_000.0
 HOSTNAME = "node-1"
 INTERVAL = 10.0
-OWN_FOLDER = Path(__file__).parents[2] / "fakes" / "scenarios"
-SCENARIOS = {name: name for name in builtin()} | {path.stem: str(path) for path in sorted(OWN_FOLDER.glob("*.json"))}
-"""What `load` takes, by name: those of the package and those of the tests."""
+TEST_SCENARIOS = Path(__file__).parents[2] / "fakes" / "scenarios"
+SCENARIOS = {name: name for name in builtin()} | {
+    path.stem: str(path) for path in sorted(TEST_SCENARIOS.glob("*.json"))
+}
+"""What `load` takes, by scenario name: the scenarios of the package and those of the tests."""
 
 VOLATILE = (
     (re.compile(r'((?<![a-z_])version|python_version)="[^"]*"'), r'\1="*"'),
     (re.compile(r"^(gpugauge_source_read_duration_seconds\{.*\}) .*$", re.MULTILINE), r"\1 *"),
 )
-"""What differs from release to release or from run to run."""
+"""What differs from release to release or from run to run, and how it is written in golden files."""
 
 DCGM_COUNTER = re.compile(r"^(# TYPE DCGM_\w+) counter$", re.MULTILINE)
 
@@ -46,7 +48,7 @@ def default_counters():
 
 
 def every_counter():
-    """A counters file of every field there is; texts become labels."""
+    """A counters file with every known field; fields that are text become labels."""
     rows = (f"{f.names[0]}, {'label' if f.kind == 'string' else 'gauge'}, Field {f.id}." for f in fields().values())
     return parse("\n".join(rows), "every.csv")
 
@@ -56,30 +58,33 @@ def config_of(source, counters, **more):
 
 
 @dataclass
-class Played:
-    """A node exporter's flow without its threads; `page` takes one pass at the time that its clock shows."""
+class CollectedFlow:
+    """A node exporter without its threads: pipeline, exporter metrics and rendering."""
 
     pipeline: NodePipeline
-    own: SelfMetrics
+    exporter_metrics: ExporterMetrics
     registry: CollectorRegistry
 
-    def page(self) -> Page:
-        snapshot = self.pipeline.take()
-        self.own.observe(snapshot)
+    def exposition(self) -> Exposition:
+        """Make one collection, at the time that the clock shows, and render it."""
+        snapshot = self.pipeline.collect()
+        self.exporter_metrics.observe(snapshot)
         return render(snapshot.families, self.registry)
 
 
-def played(devices, kubelet, counters, clock=lambda: EPOCH, **more) -> Played:
+def flow_over(devices, kubelet, counters, clock=lambda: EPOCH, **more) -> CollectedFlow:
+    """A flow over these two sources; `kubelet` may be None."""
     sources = NodeSources(devices, kubelet)
     pipeline = NodePipeline(sources, counters, LabelStyle(HOSTNAME), AttributionRules(), lambda: 0, clock=clock, **more)
-    own = SelfMetrics({"hostname": HOSTNAME}, config=lambda: ConfigState("0" * 64, successful=True, at=EPOCH))
+    config = ConfigState("0" * 64, successful=True, at=EPOCH)
+    exporter_metrics = ExporterMetrics({"hostname": HOSTNAME}, config=lambda: config)
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(own)
-    return Played(pipeline, own, registry)
+    registry.register(exporter_metrics)
+    return CollectedFlow(pipeline, exporter_metrics, registry)
 
 
-class Fixed(NamedTuple):
-    """A source that always answers the same."""
+class FixedSource(NamedTuple):
+    """A source that always gives the same answer."""
 
     name: str
     answer: Any
@@ -91,8 +96,8 @@ class Fixed(NamedTuple):
 
 
 @dataclass
-class Breakable:
-    """A source that fails for as long as a test gives it a reason."""
+class BreakableSource:
+    """A source that fails while a test has set a reason."""
 
     source: Source[Any]
     reason: str = ""
@@ -103,15 +108,15 @@ class Breakable:
 
     def read(self):
         if self.reason:
-            raise SourceError(self.reason, "it was broken by a test")
+            raise SourceError(self.reason, "this failure was set by a test")
         return self.source.read()
 
     def close(self):
         self.source.close()
 
 
-class Simulation:
-    """The flow over the simulated source, at a scenario time that the test sets."""
+class SimulatedFlow:
+    """A flow over the simulated source, at a scenario time (seconds) that a test sets."""
 
     def __init__(self, name, counters=None, t=0.0, *, attributed=True, **more):
         counters = counters or default_counters()
@@ -119,17 +124,18 @@ class Simulation:
         self.t = 0.0
         self._begin = scenario.begins(EPOCH)
         source = SimulatedSource(config_of("simulated", counters, scenario=SCENARIOS[name]), self.now)
-        self.devices = Breakable(source)
-        self.kubelet = Breakable(SimulatedHolders(scenario, 0.0, lambda: self.t)) if attributed else None
-        self.played = played(self.devices, self.kubelet, counters, self.now, **more)
+        self.devices = BreakableSource(source)
+        self.kubelet = BreakableSource(ScenarioKubelet(scenario, 0.0, lambda: self.t)) if attributed else None
+        self.flow = flow_over(self.devices, self.kubelet, counters, self.now, **more)
         self.t = t
 
     def now(self) -> float:
         return self._begin + self.t
 
-    def page(self, t: float | None = None) -> Page:
+    def exposition(self, t: float | None = None) -> Exposition:
+        """The exposition of a collection at scenario time `t`, or at the time set before."""
         self.t = self.t if t is None else t
-        return self.played.page()
+        return self.flow.exposition()
 
 
 def without_volatile(text: str) -> str:
@@ -149,13 +155,13 @@ def _series(families) -> Series:
 
 
 def series_of(text: bytes) -> Series:
-    """Every series of a text page, by a parser that is not ours; none may be there twice.
+    """Every series of an exposition in the text format, as prometheus_client parses it; none may be there twice.
 
-    The parser gives every counter the ending `_total`, which counters with names of DCGM do not have.
+    That parser adds `_total` to the name of every counter, which counters with DCGM's names do not have.
     """
     return _series(text_families(DCGM_COUNTER.sub(r"\1 untyped", text.decode())))
 
 
 def openmetrics_series_of(text: bytes) -> Series:
-    """The same of an OpenMetrics page."""
+    """The same of an exposition in the OpenMetrics format."""
     return _series(openmetrics_families(text.decode()))

@@ -1,4 +1,4 @@
-"""Whatever the readings and allocations are, the page parses, repeats nothing and claims nothing that was not read."""
+"""For any readings and allocations, the exposition parses and has every sample that was read, once, and no other."""
 
 import math
 
@@ -13,10 +13,12 @@ from exporter.exposition.render import render
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.devices.counters_file import parse
+from exporter.node.devices.device import Device
 from exporter.node.devices.labels import LabelStyle
 from exporter.node.devices.read_plan import plan
-from exporter.node.devices.readings import Block, Device, Readings, Rejection
+from exporter.node.devices.readings import Batch, Readings, Rejection
 from exporter.node.pipeline import NodePipeline, NodeSources
+from tests.exporter.node.scenario_flow import FixedSource
 
 FILE = """\
 DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.
@@ -38,24 +40,24 @@ numbers = st.one_of(st.none(), st.integers(0, 2**62), st.floats(0, 1e12), st.flo
 
 @st.composite
 def inventories(draw):
-    """Boards, some divided into instances, some of those into compute instances; identities differ."""
+    """GPUs, some with GPU instances, some of these with several compute instances; identities differ."""
     devices = []
     for index in range(draw(st.integers(0, 4))):
-        board = Device(
+        gpu = Device(
             f"GPU-{index}", index, draw(texts), draw(st.integers(-1, 9)), draw(texts), mig_enabled=draw(st.booleans())
         )
-        devices.append(board)
+        devices.append(gpu)
         for gi in range(draw(st.integers(0, 2))):
-            parts = draw(st.sampled_from([1, 1, 2]))
-            mig = tuple(f"MIG-{index}-{gi}-{ci}" for ci in range(parts))
+            count = draw(st.sampled_from([1, 1, 2]))
+            mig = tuple(f"MIG-{index}-{gi}-{ci}" for ci in range(count))
             instance = Device(
-                board.uuid, index, board.pci_bus_id, board.minor, board.model, gi=gi, profile="1g.10gb", mig_uuids=mig
+                gpu.uuid, index, gpu.pci_bus_id, gpu.minor, gpu.model, gi=gi, profile="1g.10gb", mig_uuids=mig
             )
             devices.append(instance)
-            if parts > 1:
+            if count > 1:
                 devices += [
                     msgspec.structs.replace(instance, ci=ci, profile="1c.1g.10gb", mig_uuids=(mig[ci],))
-                    for ci in range(parts)
+                    for ci in range(count)
                 ]
     return tuple(devices)
 
@@ -63,16 +65,16 @@ def inventories(draw):
 @st.composite
 def readings(draw):
     inventory = draw(inventories())
-    blocks = []
+    batches = []
     for request in plan(inventory, WANTED):
         columns = tuple(
             tuple(draw(st.one_of(st.none(), texts) if field in STRINGS else numbers) for _ in request.devices)
             for field in request.fields
         )
-        blocks.append(Block(request.devices, request.fields, columns))
+        batches.append(Batch(request.devices, request.fields, columns))
     rejected = draw(st.lists(st.builds(Rejection, st.sampled_from([150, 252, 9]), st.just("blank"), st.integers(1, 9))))
     down = tuple(d.uuid for d in inventory if d.gi < 0 and draw(st.booleans()))
-    return Readings("simulated", 1.0, inventory, tuple(blocks), tuple(rejected), down)
+    return Readings("simulated", 1.0, inventory, tuple(batches), tuple(rejected), down)
 
 
 ids = st.one_of(
@@ -90,23 +92,11 @@ allocations = st.one_of(
 )
 
 
-class Fixed:
-    """A source that always gives the same."""
-
-    def __init__(self, name, answer):
-        self.name, self.answer = name, answer
-
-    def read(self):
-        return self.answer
-
-    def close(self): ...
-
-
-def pages(found, held):
-    kubelet = None if held is None else Fixed("kubelet", held)
-    sources = NodeSources(Fixed("simulated", found), kubelet)
+def expositions(found, allocated):
+    kubelet = None if allocated is None else FixedSource("kubelet", allocated)
+    sources = NodeSources(FixedSource("simulated", found), kubelet)
     pipeline = NodePipeline(sources, COUNTERS, LabelStyle("n1"), AttributionRules())
-    return [render(pipeline.take().families, CollectorRegistry()) for _ in range(2)]
+    return [render(pipeline.collect().families, CollectorRegistry()) for _ in range(2)]
 
 
 def samples(parsed):
@@ -114,49 +104,49 @@ def samples(parsed):
 
 
 @given(readings(), allocations)
-def test_any_readings_give_a_page_that_parses_and_repeats_nothing(found, held):
-    first, second = pages(found, held)
-    assert first.openmetrics == second.openmetrics, "an equal pass gives an equal page"
+def test_any_readings_give_an_exposition_that_parses_and_repeats_nothing(found, allocated):
+    first, second = expositions(found, allocated)
+    assert first.openmetrics == second.openmetrics, "an equal collection gives an equal exposition"
     for parsed in (parse_text(first.text.decode()), parse_openmetrics(first.openmetrics.decode())):
         identities = [(name, labels) for name, labels, _ in samples(parsed)]
         assert len(identities) == len(set(identities))
 
 
-def showable(value, *, counter):
-    """Whether a cell may stand on a page at all."""
+def can_be_exposed(value, *, counter):
+    """Whether a sample may be in an exposition at all."""
     if value is None or isinstance(value, str) or not math.isfinite(value):
         return False
     return not (counter and value < 0)
 
 
 @given(readings(), allocations)
-def test_each_cell_that_was_read_is_there_once_and_nothing_else(found, held):
-    page = samples(parse_openmetrics(pages(found, held)[0].openmetrics.decode()))
-    shown = sorted(float(value) for name, _, value in page if name.startswith("DCGM_"))
+def test_each_sample_that_was_read_is_exposed_once_and_nothing_else(found, allocated):
+    exposed = samples(parse_openmetrics(expositions(found, allocated)[0].openmetrics.decode()))
+    values = sorted(float(value) for name, _, value in exposed if name.startswith("DCGM_"))
     counters = {row.field.id for row in COUNTERS.rows if row.type == "counter"}
-    cells = sorted(
+    expected = sorted(
         float(value)
-        for block in found.blocks
-        for field, column in zip(block.fields, block.columns, strict=True)
+        for batch in found.batches
+        for field, column in zip(batch.fields, batch.columns, strict=True)
         for value in column
-        if showable(value, counter=field in counters)
+        if can_be_exposed(value, counter=field in counters)
     )
-    assert shown == cells
+    assert values == expected
 
 
 @given(readings(), allocations)
-def test_a_pod_on_a_device_series_is_the_only_one_that_holds_the_device(found, held):
-    page = samples(parse_text(pages(found, held)[0].text.decode()))
-    pairs = {}
-    for name, labels, _ in page:
+def test_a_pod_on_a_device_series_is_the_only_one_that_the_device_is_allocated_to(found, allocated):
+    exposed = samples(parse_text(expositions(found, allocated)[0].text.decode()))
+    pods_of = {}
+    for name, labels, _ in exposed:
         if name == "gpugauge_allocation_info":
             of = dict(labels)
-            pairs.setdefault(key(of), set()).add((of["gpu_namespace"], of["gpu_pod"]))
-    for name, labels, _ in page:
+            pods_of.setdefault(key(of), set()).add((of["gpu_namespace"], of["gpu_pod"]))
+    for name, labels, _ in exposed:
         of = dict(labels)
         if name.startswith("DCGM_") and (of["pod"] or of["namespace"]):
-            holders = set().union(*(pods for device, pods in pairs.items() if inside(device, key(of))))
-            assert holders == {(of["namespace"], of["pod"])}
+            pods = set().union(*(pods for device, pods in pods_of.items() if inside(device, key(of))))
+            assert pods == {(of["namespace"], of["pod"])}
 
 
 def key(labels):
@@ -168,7 +158,7 @@ def inside(inner, outer):
     return inner == outer or (outer[1] != "" and outer[2] == "" and inner[:2] == outer[:2])
 
 
-def test_the_strategies_reach_divided_and_shared_devices():
+def test_the_strategies_make_mig_devices_and_compute_instances():
     seen = set()
 
     @given(inventories())

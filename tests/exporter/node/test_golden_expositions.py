@@ -1,6 +1,6 @@
-"""The page of every scenario: as it was agreed to look, strict, within its budget, and free of sentinels.
+"""The exposition of every scenario: equal to its golden file, strict, within its budget, and without blank values.
 
-`pytest --update-golden` writes the pages anew; their difference is then read like any other.
+`pytest --update-golden` writes the golden files anew; review their diff as you would review code.
 """
 
 import re
@@ -14,7 +14,7 @@ import pytest
 from tests.alerts.promtool import tool
 from tests.exporter.node.scenario_flow import (
     SCENARIOS,
-    Simulation,
+    SimulatedFlow,
     default_counters,
     every_counter,
     openmetrics_series_of,
@@ -34,99 +34,103 @@ MOMENTS = {
     "whole": (61,),
     "xid": (20,),
 }
-"""Seconds; 5 for the others. The reads of `hang` and `crash` can only be survived in a child."""
-PAGES = [(name, t) for name in SCENARIOS for t in MOMENTS.get(name, (5,))]
-KEPT = {"sentinels": (5,)}
-"""Moments with a golden file where not every one has its own."""
-SENTINELS = re.compile(r"<<<|14073748835532[89]|14073748835533[0-9]|922337203685477\d{4}|214748364[0-9]")
-"""The four values that mean none of every type: text, double, 64 and 32 bits."""
-RATHER_AS_FLOAT = (2.0**47, 2.0**63, 2.0**31)
+"""Scenario times in seconds; 5 for the others. `hang` and `crash` begin later: they would end the test process."""
+ALL_MOMENTS = [(name, t) for name in SCENARIOS for t in MOMENTS.get(name, (5,))]
+GOLDEN_MOMENTS = {"sentinels": (5,)}
+"""The moments with a golden file, of scenarios whose moments do not all have one."""
+BLANK_TEXT = re.compile(r"<<<|14073748835532[89]|14073748835533[0-9]|922337203685477\d{4}|214748364[0-9]")
+"""DCGM's four blank values of each type (text, double, 64-bit and 32-bit integer), as they would be exposed."""
+BLANK_NUMBERS = (2.0**47, 2.0**63, 2.0**31)
 ABOUT_REJECTIONS = ("gpugauge_field_unsupported_devices", "gpugauge_rejected_values_total")
-"""One for each field and reason: none on a healthy board."""
-NOT_SHOWN = ("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "DCGM_FI_DEV_XID_ERRORS")
-"""Of the default file, what a healthy board without vGPU has not."""
+"""They have one series for each field and reason, none on a healthy GPU, and do not count for the budget."""
+NOT_EXPOSED = ("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "DCGM_FI_DEV_XID_ERRORS")
+"""Rows of the default file without a value on a healthy GPU without vGPU."""
 
 
 @cache
 def rendered(name, t, every):
-    return Simulation(name, every_counter() if every else default_counters(), t).page()
+    return SimulatedFlow(name, every_counter() if every else default_counters(), t).exposition()
 
 
-def page(name, t, *, every=False):
+def exposition_of(name, t, *, every=False):
     return rendered(name, t, every)
 
 
-@pytest.mark.parametrize(("name", "t"), [(n, t) for n, t in PAGES if t in KEPT.get(n, (t,))])
-def test_the_page_of_a_scenario_is_the_one_that_was_agreed_on(golden, name, t):
+@pytest.mark.parametrize(("name", "t"), [(n, t) for n, t in ALL_MOMENTS if t in GOLDEN_MOMENTS.get(n, (t,))])
+def test_the_exposition_of_a_scenario_is_equal_to_its_golden_file(golden, name, t):
     first = t == MOMENTS.get(name, (5,))[0]
-    golden(without_volatile(page(name, t).text.decode()), GOLDEN / (f"{name}.prom" if first else f"{name}-{t}s.prom"))
+    golden(
+        without_volatile(exposition_of(name, t).text.decode()),
+        GOLDEN / (f"{name}.prom" if first else f"{name}-{t}s.prom"),
+    )
 
 
-def test_the_openmetrics_page_is_the_one_that_was_agreed_on(golden):
-    golden(without_volatile(page("mig", 61).openmetrics.decode()), GOLDEN / "mig.openmetrics")
+def test_the_exposition_in_the_openmetrics_format_is_equal_to_its_golden_file(golden):
+    golden(without_volatile(exposition_of("mig", 61).openmetrics.decode()), GOLDEN / "mig.openmetrics")
 
 
-def test_every_golden_page_belongs_to_a_scenario():
+def test_every_golden_file_belongs_to_a_scenario():
     owners = {path.name.partition(".")[0].rpartition("-")[0] or path.stem for path in GOLDEN.glob("*.prom")}
     assert owners == SCENARIOS.keys()
 
 
 @pytest.mark.parametrize("every", [False, True], ids=["default fields", "every field"])
-@pytest.mark.parametrize(("name", "t"), PAGES)
+@pytest.mark.parametrize(("name", "t"), ALL_MOMENTS)
 def test_strict_parsers_accept_both_formats_and_find_the_same_series(name, t, every):
-    both = page(name, t, every=every)
+    both = exposition_of(name, t, every=every)
     assert series_of(both.text) == openmetrics_series_of(both.openmetrics)
     assert both.dropped == 0
 
 
-@pytest.mark.parametrize(("name", "t"), PAGES)
-def test_promtool_has_nothing_to_say_about_our_own_names(name, t):
+@pytest.mark.prometheus
+@pytest.mark.parametrize(("name", "t"), ALL_MOMENTS)
+def test_promtool_finds_no_fault_with_names_of_our_own(name, t):
     known = [re.compile(line) for line in (GOLDEN / "promtool.txt").read_text().splitlines() if line[0] != "#"]
     check = [tool("promtool"), "check", "metrics"]
-    said = subprocess.run(check, input=page(name, t).text, capture_output=True, check=False)
-    lines = {*said.stderr.decode().splitlines(), *said.stdout.decode().splitlines()}
+    done = subprocess.run(check, input=exposition_of(name, t).text, capture_output=True, check=False)
+    lines = {*done.stderr.decode().splitlines(), *done.stdout.decode().splitlines()}
     assert [line for line in sorted(lines) if not any(pattern.fullmatch(line) for pattern in known)] == []
 
 
 @pytest.mark.parametrize("t", MOMENTS["sentinels"])
-def test_no_sentinel_reaches_a_page_whatever_is_asked_for(t):
-    both = page("sentinels", t, every=True)
-    assert not SENTINELS.search(both.text.decode())
-    shown = series_of(both.text)
-    assert not [key for key, value in shown.items() if key[0].startswith("DCGM_") and value in RATHER_AS_FLOAT]
-    assert any(key[0] == "gpugauge_rejected_values_total" for key in shown)
+def test_no_blank_value_is_exposed_whichever_fields_are_configured(t):
+    both = exposition_of("sentinels", t, every=True)
+    assert not BLANK_TEXT.search(both.text.decode())
+    exposed = series_of(both.text)
+    assert not [key for key, value in exposed.items() if key[0].startswith("DCGM_") and value in BLANK_NUMBERS]
+    assert any(key[0] == "gpugauge_rejected_values_total" for key in exposed)
 
 
-def owned(shown):
-    """Number of series by (UUID, instance, compute instance) of what they describe."""
+def series_by_device(exposed):
+    """Number of series by the device that they describe: (UUID, GPU instance id, compute instance id)."""
     counts = Counter()
-    for _, pairs in shown:
+    for _, pairs in exposed:
         labels = dict(pairs)
         if "UUID" in labels:
             counts[labels["UUID"], labels.get("GPU_I_ID"), labels.get("GPU_CI_ID")] += 1
     return counts
 
 
-@pytest.mark.parametrize(("name", "t"), PAGES)
-def test_a_gpu_has_at_most_60_series_and_an_instance_at_most_20(name, t):
-    shown = series_of(page(name, t).text)
-    counts = owned(shown)
+@pytest.mark.parametrize(("name", "t"), ALL_MOMENTS)
+def test_a_gpu_has_at_most_60_series_and_a_mig_device_at_most_20(name, t):
+    exposed = series_of(exposition_of(name, t).text)
+    counts = series_by_device(exposed)
     assert all(count <= (20 if instance else 60) for (_, instance, _), count in counts.items()), counts
-    of_the_node = [metric for metric, pairs in shown if "UUID" not in dict(pairs) and metric not in ABOUT_REJECTIONS]
+    of_the_node = [metric for metric, pairs in exposed if "UUID" not in dict(pairs) and metric not in ABOUT_REJECTIONS]
     assert len(of_the_node) <= 20
 
 
-def test_the_budget_is_counted_on_pages_that_show_everything():
-    shown = series_of(page("whole", 61).text)
+def test_the_budget_is_counted_on_expositions_with_every_row_of_the_default_file():
+    exposed = series_of(exposition_of("whole", 61).text)
     numbers = {row.name for row in default_counters().rows if row.type != "label"}
-    assert numbers - {name for name, _ in shown} == set(NOT_SHOWN)
-    assert len([key for key in owned(shown) if key[1] is None]) == 8
-    assert len(owned(series_of(page("mig_56", 5).text))) == 8 + 56
+    assert numbers - {name for name, _ in exposed} == set(NOT_EXPOSED)
+    assert len([key for key in series_by_device(exposed) if key[1] is None]) == 8
+    assert len(series_by_device(series_of(exposition_of("mig_56", 5).text))) == 8 + 56
 
 
 @pytest.mark.parametrize(("name", "t", "unreadable"), [("lost", 20, 2), ("stale", 3600, 1)])
-def test_a_board_without_values_has_no_dcgm_series_at_all(name, t, unreadable):
-    shown = [(metric, dict(pairs)) for metric, pairs in series_of(page(name, t).text)]
-    known = {labels["UUID"] for metric, labels in shown if metric == "gpugauge_device_info"}
-    valued = {labels["UUID"] for metric, labels in shown if metric.startswith("DCGM_")}
+def test_a_gpu_that_cannot_be_read_has_no_dcgm_series_at_all(name, t, unreadable):
+    exposed = [(metric, dict(pairs)) for metric, pairs in series_of(exposition_of(name, t).text)]
+    known = {labels["UUID"] for metric, labels in exposed if metric == "gpugauge_device_info"}
+    valued = {labels["UUID"] for metric, labels in exposed if metric.startswith("DCGM_")}
     assert len(known - valued) == unreadable

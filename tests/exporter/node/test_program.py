@@ -1,17 +1,22 @@
-"""The node exporter put together: its counters file, and when only a new container would help."""
+"""The whole node exporter but its server: counters file, resource names, and when a restart is needed."""
 
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
 from exporter import cli
-from exporter.config import ConfigError, node_config
+from exporter.config import ConfigError
+from exporter.node.config import node_config
 from exporter.node.program import LIBRARY_MISSING_SECONDS, NodeProgram, load_counters
+from exporter.node.simulation.scenario import load
+from simulators.kubelet import SimulatedKubelet
 
 
 @pytest.fixture
 def program(tmp_path):
-    """Made of command-line flags; its clock shows what the test says."""
+    """Makes programs from command-line flags; a test sets the clock."""
     made = []
 
     def make(*flags, driver=tmp_path / "driver", clock=lambda: 0.0):
@@ -24,43 +29,70 @@ def program(tmp_path):
         one.close()
 
 
-def taken(program, good, seconds=30.0):
-    """The first snapshot for which it holds."""
+def first_snapshot(program, good, seconds=60.0):
+    """The first snapshot that satisfies the condition `good`."""
     end = time.monotonic() + seconds
-    while not good(snapshot := program.take()):
+    while not good(snapshot := program.collect()):
         assert time.monotonic() < end, snapshot.health
         time.sleep(0.05)
     return snapshot
 
 
-def lacks_library(snapshot):
+def library_missing(snapshot):
     return [health.reason for health in snapshot.health] == ["library_missing"]
 
 
-def test_a_missing_library_beside_a_loaded_driver_makes_it_unfit_to_live_after_five_minutes(program, tmp_path):
+def test_a_library_missing_for_five_minutes_beside_a_loaded_driver_needs_a_restart(program, tmp_path):
     now, driver = [100.0], tmp_path / "version"
     made = program("--source", "dcgm", driver=driver, clock=lambda: now[0])
-    taken(made, lacks_library)
+    first_snapshot(made, library_missing)
     now[0] += 2 * LIBRARY_MISSING_SECONDS
-    assert made.live() is None  # a node without a driver needs no library
+    assert made.restart_needed() is None  # a node without a driver needs no library
     driver.touch()
-    taken(made, lacks_library)
+    first_snapshot(made, library_missing)
     now[0] += LIBRARY_MISSING_SECONDS
-    assert made.live() is None
+    assert made.restart_needed() is None
     now[0] += 1
-    assert "libraries are missing" in made.live()
+    assert "libraries are missing" in made.restart_needed()
     driver.unlink()
-    taken(made, lacks_library)
-    assert made.live() is None
+    first_snapshot(made, library_missing)
+    assert made.restart_needed() is None
 
 
-def test_a_simulated_node_is_live_and_expects_the_gpus_it_was_told_of(program):
+def test_a_simulated_node_needs_no_restart_and_expects_the_configured_number_of_gpus(program):
     made = program("--source", "simulated", "--expected-gpus", "9")
-    snapshot = taken(made, lambda s: s.health[0].up)
+    snapshot = first_snapshot(made, lambda s: s.health[0].up)
     families = {family.metric.name: family for family in snapshot.families}
     assert families["gpugauge_devices_expected"].samples[0][1] == 9
     assert families["gpugauge_devices_observed"].samples[0][1] == 8
-    assert made.live() is None
+    assert made.restart_needed() is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "counts"),
+    [
+        ((), False),
+        (("--nvidia-resource-names", "amd.com/*"), True),
+        (("--nvidia-resource-names", "amd.com/gpu"), True),
+        (("--nvidia-resource-names", "amd.com/other,intel.com/*"), False),
+    ],
+)
+def test_an_allocation_counts_when_its_resource_is_a_configured_name_or_has_a_configured_prefix(program, flags, counts):
+    uuid = load("whole").document.devices[0].uuid
+    # The path of a socket has at most 107 bytes (unix(7)); pytest's own folders can be longer.
+    with tempfile.TemporaryDirectory(prefix="kubelet-") as folder:
+        path = Path(folder) / "kubelet.sock"
+        with SimulatedKubelet(path, lambda: [("team-a", "train", "main", "amd.com/gpu", (uuid,))]):
+            made = program("--source", "simulated", "--kubernetes", "--pod-resources-kubelet-socket", str(path), *flags)
+            snapshot = first_snapshot(made, lambda s: all(health.up for health in s.health))
+    info = [family for family in snapshot.families if family.metric.name == "gpugauge_allocation_info"]
+    allocations = [dict(labels.pairs) for family in info for labels, _ in family.samples]
+    assert [(a["UUID"], a["pod"], a["resource"]) for a in allocations] == (
+        [(uuid, "train", "amd_com_gpu")] if counts else []
+    )
+    temperature = next(family for family in snapshot.families if family.metric.name == "DCGM_FI_DEV_GPU_TEMP")
+    pods = {dict(labels.pairs)["UUID"]: dict(labels.pairs)["pod"] for labels, _ in temperature.samples}
+    assert pods[uuid] == ("train" if counts else "")
 
 
 def test_without_a_counters_file_the_default_one_is_used():
@@ -68,23 +100,23 @@ def test_without_a_counters_file_the_default_one_is_used():
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "message"),
     [
         (None, "cannot be read"),
         ("DCGM_FI_NO_SUCH_FIELD, gauge, x\n", "line 1: unknown field 'DCGM_FI_NO_SUCH_FIELD'"),
     ],
 )
-def test_a_counters_file_that_cannot_be_used_is_refused_with_one_sentence(program, tmp_path, text, sentence):
+def test_a_counters_file_that_cannot_be_used_is_an_error_with_one_message(program, tmp_path, text, message):
     file = tmp_path / "counters.csv"
     if text is not None:
         file.write_text(text)
     with pytest.raises(ConfigError, match="counters") as caught:
         program("--source", "simulated", "-f", str(file))
-    assert sentence in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_row_that_cannot_be_used_costs_only_itself(program, tmp_path, caplog):
+def test_a_row_that_cannot_be_used_is_logged_and_left_out(program, tmp_path, caplog):
     file = tmp_path / "counters.csv"
     file.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, x\nDCGM_FI_NO_SUCH_FIELD, gauge, x\n")
     program("--source", "simulated", "-f", str(file))

@@ -1,4 +1,4 @@
-"""The real process while everything around it breaks: it answers at once, tells the truth, and recovers by itself."""
+"""The node exporter as a real process while what it depends on fails: it responds, reports the failure and recovers."""
 
 import math
 import os
@@ -8,249 +8,248 @@ import time
 
 import pytest
 
-from exporter.node.attribution.kubelet import DEADLINE_SECONDS
-from exporter.node.simulation.document import Call, Disconnect, Restart
-from simulators.kubelet import WELL, Behaviour
+from exporter.node.simulation.document import CallFault, Disconnect, EngineRestart
+from simulators.kubelet import NORMAL, ListBehavior
 from tests.exporter.node.exporter_process import (
-    PAGE_SECONDS,
-    RECOVERY_SECONDS,
-    TRUTH_SECONDS,
+    LIMIT_SECONDS,
+    RESPONSE_SECONDS,
     alive,
     children,
-    world,
+    running_exporter,
+    wait_until_ended,
 )
 from tests.fakes.build import build
 
+pytestmark = pytest.mark.process
+
 READ = "dcgmEntitiesGetLatestValues"
 DRIVER_MISSING = -56
-STOP_SECONDS = 3.5
+STOP_SECONDS = 8.0
+"""Limit of a shutdown, 3.5 s without load; shorter than the reader's deadline (10 s), so that it is not waited for."""
 VALUES = 8 * 23
-"""Of eight healthy GPUs: the fields of the default file but the vGPU licence and XIDs. Rates need two passes."""
+"""Of eight healthy GPUs: the rows of the default file but vGPU license and XID. Rates need two collections."""
 
 
 @pytest.fixture
-def node(tmp_path):
-    """Makes worlds; when the test is over, no scrape of any of them may have been slow, failed or untrue."""
-    made = []
+def exporter(tmp_path):
+    """Starts exporters; at the end of the test, no response of any of them may have been slow, failed or wrong."""
+    started = []
 
-    def make(*arguments, **more):
-        return _watched(made, tmp_path, *arguments, **more)
+    def start(*arguments, **more):
+        return _recorded(started, tmp_path, *arguments, **more)
 
-    yield make
-    for one in made:
+    yield start
+    for one in started:
         assert one.scraper.faults == []
         assert one.scraper.count > 1
-        assert one.scraper.slowest < PAGE_SECONDS
+        assert one.scraper.slowest < RESPONSE_SECONDS
         measured = ", ".join(f"{what} {seconds:.2f} s" for what, seconds in one.measured.items() if what)
-        print(f"slowest of {one.scraper.count} answers {one.scraper.slowest * 1000:.0f} ms; {measured}")
+        print(f"slowest of {one.scraper.count} responses {one.scraper.slowest * 1000:.0f} ms; {measured}")
 
 
-def _watched(made, folder, *arguments, **more):
-    context = world(folder, *arguments, **more)
+def _recorded(started, folder, *arguments, **more):
+    context = running_exporter(folder, *arguments, **more)
 
-    class Watched:
+    class Recorded:
         def __enter__(self):
-            made.append(context.__enter__())
-            return made[-1]
+            started.append(context.__enter__())
+            return started[-1]
 
         def __exit__(self, *error):
             return context.__exit__(*error)
 
-    return Watched()
+    return Recorded()
 
 
 def down(source, *reasons):
-    """The source is said to be down, for one of these reasons."""
-    return lambda page: page.up(source) is False and bool(page.reasons(source) & set(reasons))
+    """A condition: the source is reported as down, for one of these reasons."""
+    return lambda scrape: scrape.up(source) is False and bool(scrape.reasons(source) & set(reasons))
 
 
-def names(page):
-    return {line.partition("{")[0] for line in page.dcgm()}
+def names(scrape):
+    return {line.partition("{")[0] for line in scrape.dcgm()}
 
 
-def recovered(node, before):
-    """The same series as before, from the same process."""
+def assert_recovers(node, before):
+    """The same process gets the same series as before."""
     source = node.scraper.source
-    page = node.until(lambda p: p.up(source) and p.dcgm() == before.dcgm(), RECOVERY_SECONDS, "recovered", before)
-    assert page.reasons(source) == set()
+    scrape = node.wait_for(lambda s: s.up(source) and s.dcgm() == before.dcgm(), "recovered", before)
+    assert scrape.reasons(source) == set()
     assert node.process.poll() is None
 
 
-def test_a_lost_connection_is_told_and_nothing_old_is_shown(node):
-    with node() as made:
-        before, child = made.scraper.latest, made.reader()
-        lost = made.t()
-        made.play(Disconnect(lost))
-        page = made.until(down("dcgm", "connection_lost"), TRUTH_SECONDS, "down told")
-        assert page.dcgm() == set()
-        assert page.series("gpugauge_device_info") == []
-        assert page.up("kubelet")
-        made.play(Disconnect(lost, for_=made.t() - lost))
-        recovered(made, before)
-        assert made.reader() == child
+def test_a_lost_connection_is_reported_and_no_old_sample_is_exposed(exporter):
+    with exporter() as node:
+        before, reader = node.scraper.latest, node.reader_pid()
+        lost = node.scenario_time()
+        node.set_events(Disconnect(lost))
+        scrape = node.wait_for(down("dcgm", "connection_lost"), "down reported")
+        assert scrape.dcgm() == set()
+        assert scrape.series("gpugauge_device_info") == []
+        assert scrape.up("kubelet")
+        node.set_events(Disconnect(lost, for_=node.scenario_time() - lost))
+        assert_recovers(node, before)
+        assert node.reader_pid() == reader
 
 
-def test_an_engine_that_restarts_with_other_ids_gives_the_same_series(node):
-    with node() as made:
-        before = made.scraper.latest
-        ids = [board.entity_id for board in made.player.scenario.at(made.t()).boards]
-        made.play(Restart(made.t(), for_=2.0))
-        made.until(down("dcgm", "connection_lost"), TRUTH_SECONDS, "down told")
-        recovered(made, before)
-        assert [board.entity_id for board in made.player.scenario.at(made.t()).boards] != ids
+def test_an_engine_that_restarts_with_other_entity_ids_gives_the_same_series(exporter):
+    with exporter() as node:
+        before = node.scraper.latest
+        ids = [gpu.entity_id for gpu in node.table.scenario.at(node.scenario_time()).gpus]
+        node.set_events(EngineRestart(node.scenario_time(), for_=2.0))
+        node.wait_for(down("dcgm", "connection_lost"), "down reported")
+        assert_recovers(node, before)
+        assert [gpu.entity_id for gpu in node.table.scenario.at(node.scenario_time()).gpus] != ids
 
 
 @pytest.mark.parametrize("embedded", [False, True], ids=["host engine", "embedded engine"])
-def test_a_killed_reader_is_replaced(node, embedded):
-    with node(embedded=embedded) as made:
-        before, child = made.scraper.latest, made.reader()
-        os.kill(child, signal.SIGKILL)
-        made.until(down("dcgm", "crashed", "restarting"), TRUTH_SECONDS, "down told")
-        recovered(made, before)
-        assert made.reader() not in (None, child)
-        assert {labels["reason"] for labels, _ in made.scraper.latest.series("gpugauge_source_errors_total")} >= {
+def test_a_killed_reader_process_is_replaced(exporter, embedded):
+    with exporter(embedded=embedded) as node:
+        before, reader = node.scraper.latest, node.reader_pid()
+        os.kill(reader, signal.SIGKILL)
+        node.wait_for(down("dcgm", "crashed", "restarting"), "down reported")
+        assert_recovers(node, before)
+        assert node.reader_pid() not in (None, reader)
+        assert {labels["reason"] for labels, _ in node.scraper.latest.series("gpugauge_source_errors_total")} >= {
             "crashed"
         }
 
 
-def test_an_embedded_engine_without_its_driver_is_told_and_replaced(node):
-    with node(embedded=True) as made:
-        before, child = made.scraper.latest, made.reader()
-        made.play(Call("dcgmGetAllDevices", status=DRIVER_MISSING))
-        made.until(down("dcgm", "engine_dead", "restarting"), TRUTH_SECONDS, "down told")
-        made.play()
-        recovered(made, before)
-        assert made.reader() != child
+def test_an_embedded_engine_without_its_driver_is_reported_and_replaced(exporter):
+    with exporter(embedded=True) as node:
+        before, reader = node.scraper.latest, node.reader_pid()
+        node.set_events(CallFault("dcgmGetAllDevices", status=DRIVER_MISSING))
+        node.wait_for(down("dcgm", "engine_dead", "restarting"), "down reported")
+        node.set_events()
+        assert_recovers(node, before)
+        assert node.reader_pid() != reader
 
 
-def test_a_crash_in_native_code_costs_the_reader_alone(node):
-    with node() as made:
-        before = made.scraper.latest
-        made.play(Call(READ, crash=True))
-        made.until(down("dcgm", "crashed", "restarting"), TRUTH_SECONDS, "down told")
-        made.play()
-        recovered(made, before)
-
-
-@pytest.mark.slow
-def test_a_call_that_hangs_is_told_at_once_and_its_process_replaced_after_the_deadline(node):
-    with node() as made:
-        before, child = made.scraper.latest, made.reader()
-        made.play(Call(READ, hang=True))
-        made.until(down("dcgm", "slow"), TRUTH_SECONDS, "down told")
-        made.until(down("dcgm", "hung"), 15, "hung told")
-        assert not alive(child)
-        made.play()
-        recovered(made, before)
-
-
-def test_a_kubelet_that_goes_costs_neither_devices_nor_holders_at_once_and_is_found_again(node):
-    with node() as made:
-        before = made.scraper.latest
-        made.kubelet.stop()
-        page = made.until(down("kubelet", "socket_missing"), TRUTH_SECONDS, "down told")
-        assert page.up("dcgm") is not None
-        held = made.until(lambda p: p.up("dcgm") and p.dcgm() == before.dcgm(), RECOVERY_SECONDS, "held")
-        assert held.up("kubelet") is False
-        made.kubelet.start()
-        made.whole()
-        recovered(made, before)
-
-
-def test_a_kubelet_that_left_its_socket_behind_is_unavailable(node):
-    with node() as made:
-        made.kubelet.stop(leave_socket=True)
-        made.until(down("kubelet", "unavailable"), TRUTH_SECONDS, "down told")
-        made.kubelet.start()
-        made.whole()
+def test_a_crash_in_native_code_ends_the_reader_process_alone(exporter):
+    with exporter() as node:
+        before = node.scraper.latest
+        node.set_events(CallFault(READ, crash=True))
+        node.wait_for(down("dcgm", "crashed", "restarting"), "down reported")
+        node.set_events()
+        assert_recovers(node, before)
 
 
 @pytest.mark.slow
-def test_a_kubelet_that_never_answers_is_given_up_after_its_deadline_and_devices_are_read_on(node):
-    with node() as made:
-        before = made.scraper.latest
-        made.kubelet.behaviour = Behaviour(delay=math.inf)
-        made.until(down("kubelet", "timeout"), DEADLINE_SECONDS + TRUTH_SECONDS, "down told")
-        made.until(lambda p: p.up("kubelet") is False and p.dcgm() == before.dcgm(), RECOVERY_SECONDS, "read on")
-        made.kubelet.behaviour = WELL
-        made.whole()
-        recovered(made, before)
+def test_a_call_that_hangs_is_reported_as_slow_and_its_process_replaced_after_the_deadline(exporter):
+    with exporter() as node:
+        before, reader = node.scraper.latest, node.reader_pid()
+        node.set_events(CallFault(READ, hang=True))
+        node.wait_for(down("dcgm", "slow"), "slow reported")
+        node.wait_for(down("dcgm", "hung"), "hung reported")
+        assert not alive(reader)
+        node.set_events()
+        assert_recovers(node, before)
 
 
-def test_a_library_that_is_taken_away_is_missing_until_it_is_back(node):
-    with node() as made:
-        before = made.scraper.latest
-        (made.libraries / "libdcgm.so.4").unlink()
-        os.kill(made.reader(), signal.SIGKILL)
-        made.until(down("dcgm", "library_missing"), RECOVERY_SECONDS, "missing told")
-        build(made.libraries, only="libdcgm.so.4")
-        recovered(made, before)
+def test_while_the_kubelet_is_down_devices_are_read_and_allocations_kept_until_it_is_found_again(exporter):
+    with exporter() as node:
+        before = node.scraper.latest
+        node.kubelet.stop()
+        scrape = node.wait_for(down("kubelet", "socket_missing"), "down reported")
+        assert scrape.up("dcgm") is not None
+        kept = node.wait_for(lambda s: s.up("dcgm") and s.dcgm() == before.dcgm(), "allocations kept", before)
+        assert kept.up("kubelet") is False
+        node.kubelet.start()
+        node.wait_until_up()
+        assert_recovers(node, before)
 
 
-def test_a_driver_that_is_unloaded_and_upgraded_is_told_and_found_again(node):
-    with node("nvml", scenario="whole") as made:
-        before = made.until(lambda p: len(p.dcgm()) == VALUES, RECOVERY_SECONDS, "rates")
-        child = made.reader()
-        made.play(Call("nvmlDeviceGetCount_v2", status=9), Call("nvmlInitWithFlags", status=9))
-        made.until(down("nvml", "driver_not_loaded"), TRUTH_SECONDS, "down told")
-        made.play()
-        recovered(made, before)
-        made.play(Call("nvmlDeviceGetCount_v2", status=18))
-        made.until(down("nvml", "driver_mismatch", "restarting"), TRUTH_SECONDS, "mismatch told")
-        made.play()
-        recovered(made, before)
-        assert made.reader() != child
+def test_a_kubelet_that_left_its_socket_behind_is_unavailable(exporter):
+    with exporter() as node:
+        node.kubelet.stop(leave_socket=True)
+        node.wait_for(down("kubelet", "unavailable"), "down reported")
+        node.kubelet.start()
+        node.wait_until_up()
 
 
-def test_it_starts_without_anything_and_picks_everything_up_when_it_comes(node):
-    with node(there=False) as made:
-        page = made.until(down("dcgm", "library_missing"), RECOVERY_SECONDS, "missing told")
-        assert page.reasons("kubelet") == {"socket_missing"}
-        assert page.dcgm() == set()
-        assert made.scraper.get("/health") == (200, "OK")
-        assert made.scraper.get("/readyz")[0] == 200
-        made.kubelet.start()
-        made.until(lambda p: p.up("kubelet"), RECOVERY_SECONDS, "kubelet found")
-        build(made.libraries, only="libdcgm.so.4")
-        page = made.whole()
-        assert any('pod="embedder' in line for line in page.dcgm())
+@pytest.mark.slow
+def test_while_the_kubelet_never_answers_its_deadline_is_reported_and_devices_are_read(exporter):
+    with exporter() as node:
+        before = node.scraper.latest
+        node.kubelet.behavior = ListBehavior(delay=math.inf)
+        node.wait_for(down("kubelet", "timeout"), "timeout reported")
+        node.wait_for(lambda s: s.up("kubelet") is False and s.dcgm() == before.dcgm(), "devices read", before)
+        node.kubelet.behavior = NORMAL
+        node.wait_until_up()
+        assert_recovers(node, before)
 
 
-def test_auto_never_simulates_and_takes_what_comes(node):
-    with node("auto", there=False) as made:
-        page = made.until(down("dcgm", "library_missing"), RECOVERY_SECONDS, "missing told")
-        assert page.dcgm() == set()
-        made.kubelet.start()
-        made.scraper.source = "nvml"
-        build(made.libraries, only="libnvidia")
-        page = made.whole()
-        assert page.up("simulated") is None
-        assert [labels["source"] for labels, _ in page.series("gpugauge_build_info")] == ["nvml"]
+def test_a_library_that_is_removed_is_missing_until_it_is_back(exporter):
+    with exporter() as node:
+        before = node.scraper.latest
+        (node.libraries / "libdcgm.so.4").unlink()
+        os.kill(node.reader_pid(), signal.SIGKILL)
+        node.wait_for(down("dcgm", "library_missing"), "missing reported")
+        build(node.libraries, only="libdcgm.so.4")
+        assert_recovers(node, before)
 
 
-def ended(made, pid):
-    """Exit code and seconds after SIGTERM; nothing it started is left."""
-    left = [*children(pid), *(grandchild for child in children(pid) for grandchild in children(child))]
-    assert left
-    made.scraper.stop()
+def test_a_driver_that_is_unloaded_and_upgraded_is_reported_and_found_again(exporter):
+    with exporter("nvml", scenario="whole") as node:
+        before = node.wait_for(lambda s: len(s.dcgm()) == VALUES, "rates")
+        reader = node.reader_pid()
+        node.set_events(CallFault("nvmlDeviceGetCount_v2", status=9), CallFault("nvmlInitWithFlags", status=9))
+        node.wait_for(down("nvml", "driver_not_loaded"), "down reported")
+        node.set_events()
+        assert_recovers(node, before)
+        node.set_events(CallFault("nvmlDeviceGetCount_v2", status=18))
+        node.wait_for(down("nvml", "driver_mismatch", "restarting"), "mismatch reported")
+        node.set_events()
+        assert_recovers(node, before)
+        assert node.reader_pid() != reader
+
+
+def test_it_starts_without_libraries_and_kubelet_and_reads_them_when_they_come(exporter):
+    with exporter(ready=False) as node:
+        scrape = node.wait_for(down("dcgm", "library_missing"), "missing reported")
+        assert scrape.reasons("kubelet") == {"socket_missing"}
+        assert scrape.dcgm() == set()
+        assert node.scraper.get("/health") == (200, "OK")
+        assert node.scraper.get("/readyz")[0] == 200
+        node.kubelet.start()
+        node.wait_for(lambda s: s.up("kubelet"), "kubelet found")
+        build(node.libraries, only="libdcgm.so.4")
+        scrape = node.wait_until_up()
+        assert any('pod="embedder' in line for line in scrape.dcgm())
+
+
+def test_auto_never_simulates_and_reads_a_library_that_comes_later(exporter):
+    with exporter("auto", ready=False) as node:
+        scrape = node.wait_for(down("dcgm", "library_missing"), "missing reported")
+        assert scrape.dcgm() == set()
+        node.kubelet.start()
+        node.scraper.source = "nvml"
+        build(node.libraries, only="libnvidia")
+        scrape = node.wait_until_up()
+        assert scrape.up("simulated") is None
+        assert [labels["source"] for labels, _ in scrape.series("gpugauge_build_info")] == ["nvml"]
+
+
+def terminate(node, pid):
+    """Send SIGTERM; return exit code and seconds. No process that it started may be left."""
+    started = [*children(pid), *(grandchild for child in children(pid) for grandchild in children(child))]
+    assert started
+    node.scraper.stop()
     began = time.monotonic()
     os.kill(pid, signal.SIGTERM)
-    code = made.process.wait(timeout=20)
-    took = made.measured["ended"] = time.monotonic() - began
-    end = time.monotonic() + 5
-    while any(map(alive, left)) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not any(map(alive, left))
+    code = node.process.wait(timeout=LIMIT_SECONDS)
+    took = node.measured["terminated"] = time.monotonic() - began
+    wait_until_ended(started)
     return code, took
 
 
-@pytest.mark.parametrize("hangs", [False, True], ids=["well", "during a hang"])
-def test_sigterm_ends_it_and_its_reader_soon_and_cleanly(node, hangs):
-    with node() as made:
+@pytest.mark.parametrize("hangs", [False, True], ids=["without a fault", "during a hang"])
+def test_sigterm_ends_it_and_its_reader_process_soon_with_status_0(exporter, hangs):
+    with exporter() as node:
         if hangs:
-            made.play(Call("*", hang=True))
-            made.until(down("dcgm", "slow"), TRUTH_SECONDS, "down told")
-        code, took = ended(made, made.process.pid)
+            node.set_events(CallFault("*", hang=True))
+            node.wait_for(down("dcgm", "slow"), "slow reported")
+        code, took = terminate(node, node.process.pid)
         assert code == 0
         assert took < STOP_SECONDS
 
@@ -265,55 +264,54 @@ def namespaces_are_allowed():
         return False
 
 
-@pytest.mark.skipif(not namespaces_are_allowed(), reason="this machine gives no process namespaces")
-def test_sigterm_ends_it_as_the_first_process_of_a_container_even_during_a_hang(node):
-    with node(prefix=UNSHARE) as made:
-        (first,) = children(made.process.pid)
+@pytest.mark.skipif(not namespaces_are_allowed(), reason="process namespaces are not allowed here")
+def test_sigterm_ends_it_as_the_first_process_of_a_container_even_during_a_hang(exporter):
+    with exporter(prefix=UNSHARE) as node:
+        (first,) = children(node.process.pid)
         assert namespace_pid(first) == 1
-        made.play(Call("*", hang=True))
-        made.until(down("dcgm", "slow"), TRUTH_SECONDS, "down told")
-        code, took = ended(made, first)
+        node.set_events(CallFault("*", hang=True))
+        node.wait_for(down("dcgm", "slow"), "slow reported")
+        code, took = terminate(node, first)
         assert code == 0
         assert took < STOP_SECONDS
 
 
 def namespace_pid(pid):
-    """Its number as it sees itself."""
+    """The process id that the process has in its own namespace."""
     with open(f"/proc/{pid}/status") as status:  # noqa: PTH123
         return int(next(line.split()[-1] for line in status if line.startswith("NSpid:")))
 
 
-def test_sighup_takes_up_a_changed_counters_file_and_keeps_the_old_one_when_it_is_broken(node, tmp_path):
+def test_sighup_reloads_a_changed_counters_file_and_a_broken_one_changes_nothing(exporter, tmp_path):
     counters = tmp_path / "counters.csv"
     row = "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\n"
     counters.write_text(row)
-    with node("dcgm", "-f", str(counters)) as made:
-        first = made.scraper.latest
+    with exporter("dcgm", "-f", str(counters)) as node:
+        first = node.scraper.latest
         assert names(first) == {"DCGM_FI_DEV_GPU_TEMP"}
         counters.write_text(row + "DCGM_FI_DEV_SM_CLOCK, gauge, Clock.\n")
-        made.process.send_signal(signal.SIGHUP)
-        second = made.until(
-            lambda p: names(p) == {"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK"},
-            RECOVERY_SECONDS,
-            "new field shown",
-        )
-        assert second.value("gpugauge_config_last_reload_successful") == 1
+        node.process.send_signal(signal.SIGHUP)
+        second = node.wait_for(lambda s: names(s) == {"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK"}, "new field read")
+        assert reloaded(second)
         assert digest(second) != digest(first)
         for broken in ("this is no counters file\n", None):
             counters.write_text(broken) if broken else counters.unlink()
-            made.process.send_signal(signal.SIGHUP)
-            page = made.until(
-                lambda p: p.value("gpugauge_config_last_reload_successful") == 0, TRUTH_SECONDS, "broken file told"
-            )
-            assert digest(page) == digest(second)
-            made.until(lambda p: p.dcgm() == second.dcgm(), RECOVERY_SECONDS, "old fields kept")
+            node.process.send_signal(signal.SIGHUP)
+            scrape = node.wait_for(lambda s: not reloaded(s), "broken file reported")
+            assert digest(scrape) == digest(second)
+            node.wait_for(lambda s: s.dcgm() == second.dcgm(), "old fields kept", second)
             counters.write_text(row)
-            made.process.send_signal(signal.SIGHUP)
-            made.until(lambda p: p.value("gpugauge_config_last_reload_successful") == 1, RECOVERY_SECONDS, "mended")
+            node.process.send_signal(signal.SIGHUP)
+            node.wait_for(reloaded, "repaired")
             counters.write_text(row + "DCGM_FI_DEV_SM_CLOCK, gauge, Clock.\n")
-            made.process.send_signal(signal.SIGHUP)
-            made.until(lambda p: p.dcgm() == second.dcgm(), RECOVERY_SECONDS, "changed again")
+            node.process.send_signal(signal.SIGHUP)
+            node.wait_for(lambda s: s.dcgm() == second.dcgm(), "changed again", second)
 
 
-def digest(page):
-    return [labels["sha256"] for labels, _ in page.series("gpugauge_config_info")]
+def reloaded(scrape):
+    """Whether the last attempt to read the counters file succeeded."""
+    return scrape.value("gpugauge_config_last_reload_successful") == 1
+
+
+def digest(scrape):
+    return [labels["sha256"] for labels, _ in scrape.series("gpugauge_config_info")]

@@ -1,8 +1,10 @@
+"""The web configuration file is read like other exporters' ones, and a mistake in it is one message."""
+
 import ssl
 
 import pytest
 
-from exporter.web.config_file import WebConfig, WebConfigError, load
+from exporter.web.config_file import WebConfigError, WebConfigFile, load
 
 
 @pytest.fixture
@@ -16,8 +18,8 @@ def file(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "{}\n", "tls_server_config:\n", "http_server_config: {}\n"])
-def test_an_empty_file_or_section_asks_for_nothing(file, text):
-    assert load(file(text)) == WebConfig()
+def test_an_empty_file_or_section_configures_nothing(file, text):
+    assert load(file(text)) == WebConfigFile()
 
 
 def test_tls_files_are_found_beside_the_web_configuration(file, tmp_path):
@@ -36,23 +38,23 @@ PAIR = "tls_server_config:\n  cert_file: a\n  key_file: b\n"
     ("auth", "mode"),
     [("RequireAndVerifyClientCert", ssl.CERT_REQUIRED), ("VerifyClientCertIfGiven", ssl.CERT_OPTIONAL)],
 )
-def test_client_certificates_are_verified_as_asked(file, tmp_path, auth, mode):
+def test_client_certificates_are_verified_as_configured(file, tmp_path, auth, mode):
     tls = load(file(f"{PAIR}  client_ca_file: ca\n  client_auth_type: {auth}\n")).tls
     assert tls.client_auth is mode
     assert tls.client_ca == tmp_path / "ca"
 
 
-def test_tls_1_3_can_be_demanded(file):
+def test_tls_1_3_can_be_required(file):
     assert load(file(PAIR + "  min_version: TLS13\n")).tls.min_version is ssl.TLSVersion.TLSv1_3
 
 
-def test_headers_are_taken_over(file):
+def test_headers_are_read(file):
     given = load(file("http_server_config:\n  http2: false\n  headers:\n    X-Frame-Options: deny\n"))
     assert given.headers == {"X-Frame-Options": "deny"}
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "sentence"),
+    ("text", "line", "message"),
     [
         ("nonsense_config: {}\n", 1, "nonsense_config: unknown key; known: tls_server_config, http_server_config"),
         (
@@ -89,12 +91,12 @@ def test_headers_are_taken_over(file):
             4,
             "client_ca_file: has no effect without a client_auth_type that verifies",
         ),
-        (PAIR + "  key_file: c\n", 4, "key_file: given twice"),
-        ("tls_server_config:\n  cert_file: [SECRET]\n  key_file: b\n", 2, "cert_file: wanted a text"),
-        ("tls_server_config:\n  cert_file:\n  key_file: b\n", 2, "cert_file: wanted a text"),
-        ('tls_server_config:\n  cert_file: ""\n  key_file: b\n', 2, "cert_file: wanted the name of a file"),
-        ("tls_server_config: SECRET\n", 1, "tls_server_config: wanted keys and values"),
-        ("[a, b]\n", 1, "file: wanted keys and values"),
+        (PAIR + "  key_file: c\n", 4, "key_file: is given twice"),
+        ("tls_server_config:\n  cert_file: [SECRET]\n  key_file: b\n", 2, "cert_file: must be a text"),
+        ("tls_server_config:\n  cert_file:\n  key_file: b\n", 2, "cert_file: must be a text"),
+        ('tls_server_config:\n  cert_file: ""\n  key_file: b\n', 2, "cert_file: must be the name of a file"),
+        ("tls_server_config: SECRET\n", 1, "tls_server_config: must have keys and values"),
+        ("[a, b]\n", 1, "file: must have keys and values"),
         ("http_server_config:\n  port: 1\n", 2, "port: unknown key; known: headers, http2"),
         (
             "http_server_config:\n  headers:\n    X-Powered-By: SECRET\n",
@@ -107,20 +109,20 @@ def test_headers_are_taken_over(file):
         (
             'http_server_config:\n  headers:\n    X-Frame-Options: "a\\r\\nSECRET: b"\n',
             3,
-            "X-Frame-Options: wanted one line of printable ASCII",
+            "X-Frame-Options: must be one line of printable ASCII",
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_file_line_and_key_but_no_value_of_the_operators(file, text, line, sentence):
+def test_a_message_names_file_line_and_key_but_no_value_of_the_operator(file, text, line, message):
     path = file(text)
     with pytest.raises(WebConfigError) as raised:
         load(path)
-    assert str(raised.value) == f"{path}:{line}: {sentence}"
+    assert str(raised.value) == f"{path}:{line}: {message}"
     assert "SECRET" not in str(raised.value)
 
 
 @pytest.mark.parametrize("text", ["a: [1\n", "a: b: c\n", "a:\n\t- b\n", "\x00", "a: 1\n---\nb: 2\n"])
-def test_what_is_not_yaml_is_one_sentence_naming_the_file(file, text):
+def test_a_file_that_is_not_yaml_is_one_message_that_names_it(file, text):
     path = file(text)
     with pytest.raises(WebConfigError, match=f"^{path}:[^\n]+$"):
         load(path)

@@ -1,3 +1,5 @@
+"""TLS: changed files are used without a restart, and clients are verified as configured."""
+
 import http.client
 import re
 import ssl
@@ -12,12 +14,12 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from exporter.web.tls import Certificates, TlsError, TlsFiles, context
+from exporter.web.tls import ReloadingCertificates, TlsError, TlsFiles, context
 from tests.fakes.endpoints import serving
 
 
 def issue(authority, folder, name="localhost"):
-    """Writes a new pair into the folder."""
+    """Write a new pair into the folder."""
     pair = authority.issue_cert(name, "127.0.0.1")
     for file, blob in (("tls.crt", pair.cert_chain_pems[0]), ("tls.key", pair.private_key_pem)):
         blob.write_to_path(folder / "new")
@@ -43,29 +45,29 @@ def trusting(authority):
 
 
 def get(server, client_context):
-    """The status, and the certificate that the server showed."""
-    connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=5, context=client_context)
+    """The status, and the certificate that the server presented."""
+    connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=60, context=client_context)
     try:
         connection.request("GET", "/health")
-        shown = connection.sock.getpeercert(binary_form=True)
+        presented = connection.sock.getpeercert(binary_form=True)
         response = connection.getresponse()
         response.read()
-        return response.status, shown
+        return response.status, presented
     finally:
         connection.close()
 
 
-def test_pages_are_served_over_tls(files, trusting):
+def test_requests_are_served_over_tls(files, trusting):
     with serving(tls=files) as server:
         assert get(server, trusting)[0] == 200
 
 
-def test_new_files_are_taken_up_without_a_restart(files, authority, trusting, tmp_path):
+def test_new_files_are_used_without_a_restart(files, authority, trusting, tmp_path):
     now = [0.0]
-    certificates = Certificates(files, clock=lambda: now[0])
+    certificates = ReloadingCertificates(files, clock=lambda: now[0])
     first = certificates.current()
     issue(authority, tmp_path)
-    assert certificates.current() is first  # looked a moment ago
+    assert certificates.current() is first  # the files were checked a moment ago
     now[0] += 1.0
     second = certificates.current()
     assert second is not first
@@ -73,9 +75,9 @@ def test_new_files_are_taken_up_without_a_restart(files, authority, trusting, tm
     assert certificates.current() is second
 
 
-def test_a_rotated_certificate_is_shown_to_new_connections(files, authority, trusting, tmp_path):
+def test_a_rotated_certificate_is_presented_to_new_connections(files, authority, trusting, tmp_path):
     with serving(tls=files) as server:
-        server._crowd.context.__self__._every = 0.0
+        server._pool.context.__self__._every = 0.0
         before = get(server, trusting)[1]
         assert get(server, trusting)[1] == before
         issue(authority, tmp_path)
@@ -84,15 +86,15 @@ def test_a_rotated_certificate_is_shown_to_new_connections(files, authority, tru
 
 def test_a_broken_pair_keeps_the_former_one_and_is_logged_once(files, authority, tmp_path, caplog):
     caplog.set_level("INFO")
-    certificates = Certificates(files, every=0.0)
+    certificates = ReloadingCertificates(files, every=0.0)
     first = certificates.current()
     (tmp_path / "tls.key").write_text("SECRET nonsense")
     for _ in range(5):
         assert certificates.current() is first
-    (told,) = caplog.messages
-    assert "the former ones stay in use" in told
-    assert "tls.crt" in told
-    assert "SECRET" not in told
+    (message,) = caplog.messages
+    assert "the changed TLS files cannot be used, the former ones stay in use" in message
+    assert "tls.crt" in message
+    assert "SECRET" not in message
     (tmp_path / "tls.key").unlink()
     for _ in range(5):
         assert certificates.current() is first
@@ -102,13 +104,13 @@ def test_a_broken_pair_keeps_the_former_one_and_is_logged_once(files, authority,
     assert caplog.messages[2:] == ["the changed TLS files are in use"]
 
 
-def test_certificate_and_key_that_do_not_belong_together_are_refused(files, authority, tmp_path):
+def test_certificate_and_key_that_do_not_belong_together_are_rejected(files, authority, tmp_path):
     authority.issue_cert("other").private_key_pem.write_to_path(tmp_path / "tls.key")
     with pytest.raises(TlsError, match=r'tls\.crt" with ".*tls\.key" cannot be used for TLS: KEY_VALUES_MISMATCH$'):
         context(files)
 
 
-def test_an_encrypted_key_is_refused_without_asking_the_terminal(files, tmp_path):
+def test_an_encrypted_key_is_rejected_without_asking_on_the_terminal(files, tmp_path):
     key = load_pem_private_key((tmp_path / "tls.key").read_bytes(), None)
     locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"pw"))
     (tmp_path / "tls.key").write_bytes(locked)
@@ -138,7 +140,7 @@ def test_a_client_certificate_is_required_and_verified(files, authority, trustin
         assert get(server, trusting)[0] == 200
 
 
-def test_old_protocol_versions_are_refused(files, trusting):
+def test_old_protocol_versions_are_rejected(files, trusting):
     newest = TlsFiles(files.certificate, files.key, min_version=ssl.TLSVersion.TLSv1_3)
     with warnings.catch_warnings(), serving(tls=newest) as server:
         trusting.maximum_version = ssl.TLSVersion.TLSv1_2

@@ -1,4 +1,4 @@
-"""Annotations and labels by which users decide about alerts and classes."""
+"""Overrides: annotations and labels that set workload classes, exemptions and thresholds."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.cluster.kubernetes import overrides
-from exporter.cluster.kubernetes.overrides import CLASS, OPTOUT, THRESHOLD, OptOut
-from exporter.cluster.kubernetes.records import Namespace, Switches
+from exporter.cluster.kubernetes.overrides import EXEMPTION, THRESHOLD, WORKLOAD_CLASS, Exemption
+from exporter.cluster.kubernetes.records import Namespace, Overrides
 from simulators import objects
 from tests.exporter.cluster.fixture import NOW, pod
 
@@ -20,31 +20,31 @@ def day(offset):
 
 
 @pytest.mark.parametrize("offset", [0, 1, 30])
-def test_a_pod_is_excepted_through_a_day_at_most_thirty_days_ahead(offset):
-    assert overrides.pod_optout(f"until-{day(offset)}", NOW) == OptOut(day(offset))
+def test_a_pod_is_exempt_through_a_day_at_most_thirty_days_ahead(offset):
+    assert overrides.pod_exemption(f"until-{day(offset)}", NOW) == Exemption(day(offset))
 
 
 @pytest.mark.parametrize("value", ["", "disabled", "true", "until-soon", "until-2027-13-01", "until-2027-1-1"])
-def test_nothing_else_excepts_a_pod(value):
-    assert overrides.pod_optout(value, NOW) is None
+def test_no_other_value_exempts_a_pod(value):
+    assert overrides.pod_exemption(value, NOW) is None
 
 
 @pytest.mark.parametrize("offset", [-1, 31, 4000])
-def test_a_pod_is_not_excepted_by_a_day_past_or_too_far(offset):
-    assert overrides.pod_optout(f"until-{day(offset)}", NOW) is None
+def test_a_pod_is_not_exempt_through_a_past_day_or_one_too_far_ahead(offset):
+    assert overrides.pod_exemption(f"until-{day(offset)}", NOW) is None
 
 
-def test_an_exception_ends_with_its_day():
+def test_an_exemption_ends_with_its_last_day():
     last = datetime(2027, 1, 31, 23, 59, 59, tzinfo=UTC).timestamp()
-    assert overrides.pod_optout("until-2027-01-31", last) == OptOut("2027-01-31")
-    assert overrides.pod_optout("until-2027-01-31", last + 1) is None
+    assert overrides.pod_exemption("until-2027-01-31", last) == Exemption("2027-01-31")
+    assert overrides.pod_exemption("until-2027-01-31", last + 1) is None
 
 
-def test_a_namespace_is_excepted_for_good_or_until_any_day():
-    assert overrides.namespace_optout("disabled", NOW) == OptOut("")
-    assert overrides.namespace_optout(f"until-{day(300)}", NOW) == OptOut(day(300))
-    assert overrides.namespace_optout(f"until-{day(-1)}", NOW) is None
-    assert overrides.namespace_optout("off", NOW) is None
+def test_a_namespace_is_exempt_without_end_or_through_any_day_ahead():
+    assert overrides.namespace_exemption("disabled", NOW) == Exemption("")
+    assert overrides.namespace_exemption(f"until-{day(300)}", NOW) == Exemption(day(300))
+    assert overrides.namespace_exemption(f"until-{day(-1)}", NOW) is None
+    assert overrides.namespace_exemption("off", NOW) is None
 
 
 @pytest.mark.parametrize(("value", "ratio"), [("1pct", 0.01), ("10pct", 0.1), ("100pct", 1.0)])
@@ -58,9 +58,9 @@ def test_other_thresholds_are_ignored(value):
 
 
 @given(st.text(max_size=40))
-def test_no_text_is_too_strange(value):
-    overrides.pod_optout(value, NOW)
-    overrides.namespace_optout(value, NOW)
+def test_any_text_can_be_parsed(value):
+    overrides.pod_exemption(value, NOW)
+    overrides.namespace_exemption(value, NOW)
     ratio = overrides.threshold(value)
     assert ratio is None or 0 < ratio <= 1
 
@@ -77,48 +77,52 @@ def test_no_text_is_too_strange(value):
         (("Notebook", "s"), "interactive"),
     ],
 )
-def test_the_owner_decides_on_the_class_where_nobody_says(owner, expected):
+def test_without_an_override_the_type_of_workload_decides_on_the_class(owner, expected):
     found = pod(objects.pod("p", owned_by=owner and objects.owner(*owner, "default")))
-    assert overrides.pod_class(found, Switches()) == expected
+    assert overrides.workload_class(found, Overrides()) == expected
 
 
-def test_a_pod_speaks_before_its_namespace_and_the_annotation_before_the_label():
-    said = pod(objects.pod("p", annotations={CLASS: "interactive"}, labels={CLASS: "training"}))
-    assert overrides.pod_class(said, Switches(class_="serving")) == "interactive"
-    labelled = pod(objects.pod("p", labels={CLASS: "interactive"}))
-    assert overrides.pod_class(labelled, Switches(class_="serving")) == "interactive"
-    silent = pod(objects.pod("p"))
-    assert overrides.pod_class(silent, Switches(class_="serving")) == "serving"
+def test_a_pod_takes_precedence_over_its_namespace_and_an_annotation_over_a_label():
+    annotated = pod(objects.pod("p", annotations={WORKLOAD_CLASS: "interactive"}, labels={WORKLOAD_CLASS: "training"}))
+    assert overrides.workload_class(annotated, Overrides(workload_class="serving")) == "interactive"
+    labeled = pod(objects.pod("p", labels={WORKLOAD_CLASS: "interactive"}))
+    assert overrides.workload_class(labeled, Overrides(workload_class="serving")) == "interactive"
+    neither = pod(objects.pod("p"))
+    assert overrides.workload_class(neither, Overrides(workload_class="serving")) == "serving"
 
 
-def test_a_malformed_class_is_passed_over():
-    strange = pod(objects.pod("p", annotations={CLASS: "Serving!"}))
-    assert overrides.pod_class(strange, Switches(class_="serving")) == "serving"
-    assert overrides.pod_class(strange, Switches(class_="what")) == "training"
+def test_a_malformed_class_is_ignored():
+    strange = pod(objects.pod("p", annotations={WORKLOAD_CLASS: "Serving!"}))
+    assert overrides.workload_class(strange, Overrides(workload_class="serving")) == "serving"
+    assert overrides.workload_class(strange, Overrides(workload_class="what")) == "training"
 
 
-def test_malformed_values_are_found_and_expired_ones_are_not_malformed():
+def test_malformed_values_are_found_and_an_expired_exemption_is_not_malformed():
     pods = [
-        pod(objects.pod("a", annotations={OPTOUT: f"until-{day(31)}", THRESHOLD: "10%", CLASS: "batch"})),
-        pod(objects.pod("b", annotations={OPTOUT: f"until-{day(-100)}", THRESHOLD: "10pct", CLASS: "serving"})),
-        pod(objects.pod("c", annotations={OPTOUT: "disabled"})),
+        pod(objects.pod("a", annotations={EXEMPTION: f"until-{day(31)}", THRESHOLD: "10%", WORKLOAD_CLASS: "batch"})),
+        pod(
+            objects.pod(
+                "b", annotations={EXEMPTION: f"until-{day(-100)}", THRESHOLD: "10pct", WORKLOAD_CLASS: "serving"}
+            )
+        ),
+        pod(objects.pod("c", annotations={EXEMPTION: "disabled"})),
     ]
-    spaces = [
-        Namespace("ok", Switches(optout="disabled", threshold="5pct")),
-        Namespace("far", Switches(optout=f"until-{day(900)}")),
-        Namespace("bad", Switches(optout="forever")),
+    namespaces = [
+        Namespace("ok", Overrides(exemption="disabled", threshold="5pct")),
+        Namespace("far", Overrides(exemption=f"until-{day(900)}")),
+        Namespace("bad", Overrides(exemption="forever")),
     ]
-    found = {(each.namespace, each.pod, each.key) for each in overrides.malformed(pods, spaces, NOW)}
+    found = {(each.namespace, each.pod, each.key) for each in overrides.malformed(pods, namespaces, NOW)}
     assert found == {
-        ("default", "a", OPTOUT),
+        ("default", "a", EXEMPTION),
         ("default", "a", THRESHOLD),
-        ("default", "a", CLASS),
-        ("default", "c", OPTOUT),
-        ("bad", "", OPTOUT),
+        ("default", "a", WORKLOAD_CLASS),
+        ("default", "c", EXEMPTION),
+        ("bad", "", EXEMPTION),
     }
 
 
 def test_a_very_long_value_is_cut_and_stays_malformed():
-    kept = overrides.pod_switches({THRESHOLD: "9" * 10_000}, {})
+    kept = overrides.pod_overrides({THRESHOLD: "9" * 10_000}, {})
     assert len(kept.threshold) == 64
     assert overrides.threshold(kept.threshold) is None

@@ -31,14 +31,14 @@ from exporter.cluster.kubernetes.quantity import amount, devices
         ("-2", -2),
     ],
 )
-def test_a_quantity_means_what_kubernetes_means_by_it(text, value):
+def test_a_quantity_has_the_value_that_kubernetes_defines(text, value):
     assert amount(text) == value
 
 
 @pytest.mark.parametrize(
     "text", ["", " 1", "1 ", "1ki", "1KB", "Gi", "1e", "1e3Gi", "0x8", "1,5", "NaN", "inf", "\u0661", "1" * 65]
 )
-def test_what_is_no_quantity_is_refused(text):
+def test_other_texts_are_not_quantities(text):
     with pytest.raises(ValueError, match="is not a Kubernetes quantity"):
         amount(text)
 
@@ -50,7 +50,7 @@ def test_a_number_of_devices_is_whole_and_not_negative(text):
 
 
 @given(st.integers(0, 10**9))
-def test_devices_come_back_as_they_were_written(count):
+def test_a_whole_number_is_that_many_devices(count):
     assert devices(str(count)) == devices(count) == count
 
 

@@ -1,4 +1,4 @@
-"""The watcher's page, from what is known of the cluster."""
+"""All metric families of the watcher, from a view of the cluster."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,14 +8,14 @@ import pytest
 
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.node_description import model
-from exporter.cluster.kubernetes.overrides import CLASS, OPTOUT, THRESHOLD, malformed
-from exporter.cluster.kubernetes.records import Switches
-from exporter.cluster.kubernetes.store import TableView
+from exporter.cluster.kubernetes.overrides import EXEMPTION, THRESHOLD, WORKLOAD_CLASS, malformed
+from exporter.cluster.kubernetes.records import Overrides
+from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.metrics.families import METRICS, families
 from exporter.identity_labels import POD
 from exporter.metric import Kind
 from simulators import objects
-from tests.exporter.cluster.fixture import NOW, page, pod, view
+from tests.exporter.cluster.fixture import NOW, exposed, pod, view
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "watcher.txt"
 GPU = "nvidia.com/gpu"
@@ -26,16 +26,17 @@ FULL = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 CONFIG = ClusterConfig()
 
 
-def shown(found, config=CONFIG):
-    ignored = malformed(found.pods or (), (), NOW)
-    return page(families(found, config, ignored))
+def series_of(given, config=CONFIG):
+    """Values by series, as the exposition of this view has them."""
+    ignored = malformed(given.pods or (), (), NOW)
+    return exposed(families(given, config, ignored))
 
 
-def of(metric, series):
+def only(metric, series):
     return {key: value for key, value in series.items() if key.partition("{")[0] == metric}
 
 
-def waiting(name, space="team-a", count=4, created=NOW - 1000, **more):
+def pending(name, space="team-a", count=4, created=NOW - 1000, **more):
     return objects.unschedulable(objects.pod(name, space, {GPU: count}, created=created, **more), FULL, created + 1)
 
 
@@ -44,12 +45,7 @@ def cluster():
     nodes = [
         objects.node("h1", {GPU: 8}, {**H100, "eks.amazonaws.com/nodegroup": "big"}),
         objects.node("m1", {MIG: 7, GPU: 0}, objects.gpu_labels("NVIDIA-A100-SXM4-80GB", 1, mig="mixed")),
-        objects.cordoned(
-            objects.node(
-                "t1", {"nvidia.com/gpu.shared": 4}, objects.gpu_labels("Tesla T4-SHARED", 1, "time-slicing", 4)
-            )
-        ),
-        objects.node("cpu"),
+        objects.cordoned(objects.node("t1", {"nvidia.com/gpu.shared": 4}, T4)),
     ]
     pods = [
         objects.running(
@@ -60,129 +56,146 @@ def cluster():
                 objects.owner("ReplicaSet", "serve-5d9c", "team-a"),
                 NOW - 90_000,
                 {"pod-template-hash": "5d9c"},
-                {THRESHOLD: "10pct", OPTOUT: "until-2027-01-20"},
+                {THRESHOLD: "10pct", EXEMPTION: "until-2027-01-20"},
             ),
             "h1",
             NOW - 89_990,
         ),
-        waiting("train-0", owned_by=objects.owner("Job", "train", "team-a")),
-        waiting("train-1", owned_by=objects.owner("Job", "train", "team-a"), created=NOW - 30),
-        objects.gated(objects.pod("held", "team-b", {GPU: 2}, created=NOW - 7200), "kueue.x-k8s.io/admission"),
+        pending("train-0", owned_by=objects.owner("Job", "train", "team-a")),
+        pending("train-1", owned_by=objects.owner("Job", "train", "team-a"), created=NOW - 30),
+        objects.gated(objects.pod("gated", "team-b", {GPU: 2}, created=NOW - 7200), "kueue.x-k8s.io/admission"),
         objects.bound(objects.pod("pull", "team-b", {MIG: 1, GPU: 0}, created=NOW - 500), "m1", NOW - 499),
-        objects.pod("new", "team-b", created=NOW - 5, annotations={CLASS: "batch"}),
+        objects.pod("new", "team-b", created=NOW - 5, annotations={WORKLOAD_CLASS: "batch"}),
     ]
     names = ("pods", "nodes", "namespaces")
-    tables = tuple(TableView(name, (), NOW - 1, {"expired": 2}, 1, 0.5, None) for name in names)
-    spaces = {"team-a": Switches(class_="serving"), "team-b": Switches(optout="disabled", threshold="50pct")}
-    keep = [each for each in nodes if each["metadata"]["name"] != "cpu"]
-    return replace(view(pods, keep, spaces), tables=tables)
+    stores = tuple(StoreView(name, (), NOW - 1, {"expired": 2}, 1, 0.5, None) for name in names)
+    namespaces = {
+        "team-a": Overrides(workload_class="serving"),
+        "team-b": Overrides(exemption="disabled", threshold="50pct"),
+    }
+    return replace(view(pods, nodes, namespaces), stores=stores)
 
 
-def test_the_page_of_a_cluster_is_as_recorded(golden):
-    golden("".join(f"{key} {value!r}\n" for key, value in shown(cluster()).items()), GOLDEN)
+def test_the_series_of_a_cluster_are_as_recorded(golden):
+    golden("".join(f"{key} {value!r}\n" for key, value in series_of(cluster()).items()), GOLDEN)
 
 
-def test_every_metric_can_be_seen_on_the_recorded_page():
+def test_every_metric_is_recorded():
     lines = GOLDEN.read_text().splitlines()
     assert {metric.name for metric in METRICS} == {line.partition("{")[0].split()[0] for line in lines}
 
 
-def test_counters_end_in_total_and_nothing_carries_a_hostname():
+def test_counters_end_in_total_and_no_metric_has_a_hostname():
     for metric in METRICS:
         assert metric.name.endswith("_total") == (metric.kind == Kind.COUNTER)
-        assert not {"hostname", "container", "gpu_container"} & set(metric.labels)
+        assert not {"hostname", "container", "gpu_container"} & set(metric.schema.names)
 
 
-def test_free_devices_are_what_no_pod_holds():
-    series = shown(cluster())
+def test_free_devices_are_those_that_no_pod_requests():
+    series = series_of(cluster())
     assert series['gpugauge_node_gpu_free{node="h1",resource="nvidia_com_gpu",model="NVIDIA-H100-80GB-HBM3"}'] == 2
     assert series['gpugauge_node_gpu_requested{node="h1",resource="nvidia_com_gpu",model="NVIDIA-H100-80GB-HBM3"}'] == 6
 
 
-def test_unhealthy_devices_leave_none_free_and_never_less():
-    sick = objects.node("h1", {GPU: 8}, H100)
-    sick["status"]["allocatable"][GPU] = "4"
-    found = view([objects.running(objects.pod("p", requests={GPU: 6}), "h1")], [sick])
+def test_free_devices_are_zero_when_fewer_are_healthy_than_requested():
+    unhealthy = objects.node("h1", {GPU: 8}, H100)
+    unhealthy["status"]["allocatable"][GPU] = "4"
+    found = view([objects.running(objects.pod("p", requests={GPU: 6}), "h1")], [unhealthy])
     labels = '{node="h1",resource="nvidia_com_gpu",model="NVIDIA-H100-80GB-HBM3"}'
-    series = shown(found)
+    series = series_of(found)
     assert series["gpugauge_node_gpu_capacity" + labels] == 8
     assert series["gpugauge_node_gpu_allocatable" + labels] == 4
     assert series["gpugauge_node_gpu_requested" + labels] == 6
     assert series["gpugauge_node_gpu_free" + labels] == 0
 
 
-def test_what_pods_hold_of_a_resource_that_has_gone_is_still_said():
+def test_requests_for_a_resource_that_the_node_no_longer_lists_are_exposed():
     found = view([objects.running(objects.pod("p", requests={MIG: 1}), "h1")], [objects.node("h1", {}, H100)])
-    series = of("gpugauge_node_gpu_requested", shown(found))
+    series = only("gpugauge_node_gpu_requested", series_of(found))
     assert list(series.values()) == [1]
     assert "nvidia_com_mig_1g_10gb" in next(iter(series))
 
 
-def test_resources_that_are_spelled_alike_add_up():
+def test_resources_with_the_same_label_value_add_up():
     found = view([], [objects.node("n", {"nvidia.com/mig-1g.10gb": 1, "nvidia.com/mig-1g-10gb": 2}, H100)])
-    assert list(of("gpugauge_node_gpu_capacity", shown(found)).values()) == [3]
+    assert list(only("gpugauge_node_gpu_capacity", series_of(found)).values()) == [3]
 
 
-def test_while_pods_are_unknown_nothing_is_said_of_them_nor_of_free_devices():
-    names = {key.partition("{")[0] for key in shown(replace(cluster(), pods=None))}
+def test_while_pods_are_unknown_neither_they_nor_free_devices_are_exposed():
+    names = {key.partition("{")[0] for key in series_of(replace(cluster(), pods=None))}
     assert not {name for name in names if "pending" in name or "_pod_" in name}
     assert not {"gpugauge_node_gpu_requested", "gpugauge_node_gpu_free"} & names
     assert "gpugauge_node_gpu_allocatable" in names
 
 
-def test_while_nodes_are_unknown_pods_are_still_shown():
-    series = shown(replace(cluster(), nodes=None))
+def test_while_nodes_are_unknown_pods_are_exposed():
+    series = series_of(replace(cluster(), nodes=None))
     assert not {key for key in series if key.startswith("gpugauge_node")}
-    assert of("gpugauge_pending_pods", series)
+    assert only("gpugauge_pending_pods", series)
 
 
-def test_while_namespaces_are_unknown_no_class_is_guessed():
-    series = shown(replace(cluster(), namespaces=None))
-    infos = of("gpugauge_gpu_pod_info", series)
+def test_while_namespaces_are_unknown_only_a_class_that_the_pod_sets_is_exposed():
+    series = series_of(replace(cluster(), namespaces=None))
+    infos = only("gpugauge_gpu_pod_info", series)
     assert infos
-    assert all(',class=""' in key for key in infos if 'pod="new"' not in key)
-    assert not of("gpugauge_namespace_alert_optout", series)
+    assert all(',workload_class=""' in key for key in infos if 'pod="new"' not in key)
+    assert not only("gpugauge_namespace_alert_exemption", series)
 
 
-def test_the_oldest_pods_are_shown_and_the_others_counted():
-    pods = [waiting(f"p{number}", created=NOW - 1000 - number) for number in range(10)]
-    series = shown(view(pods, []), ClusterConfig(tracked_pods=3))
-    own = of("gpugauge_pending_pod_since_timestamp_seconds", series)
+def test_the_oldest_pods_have_series_of_their_own_and_the_workloads_of_the_others_are_counted():
+    pods = [pending(f"p{number}", created=NOW - 1000 - number) for number in range(10)]
+    series = series_of(view(pods, []), ClusterConfig(tracked_pods=3))
+    own = only("gpugauge_pending_pod_since_timestamp_seconds", series)
     assert sorted(own.values()) == [NOW - 1009, NOW - 1008, NOW - 1007]
-    assert len(of("gpugauge_pending_pod_reason", series)) == 3
-    assert series["gpugauge_pending_pods_untracked"] == 7
-    assert sum(of("gpugauge_pending_pods", series).values()) == 10
+    assert len(only("gpugauge_pending_pod_reason", series)) == 3
+    assert series["gpugauge_pending_workloads_untracked"] == 7
+    assert sum(only("gpugauge_pending_pods", series).values()) == 10
 
 
-def test_a_pod_gets_series_of_its_own_after_a_minute_and_never_while_gated():
-    series = shown(cluster())
-    names = {key.split('gpu_pod="')[1].split('"')[0] for key in of("gpugauge_pending_pod_reason", series)}
+def test_a_workload_with_several_untracked_pods_is_counted_once():
+    train, other = (objects.owner("Job", name, "team-a") for name in ("train", "other"))
+    pods = [
+        *(pending(f"train-{number}", owned_by=train, created=NOW - 2000 + number) for number in range(4)),
+        *(pending(f"other-{number}", owned_by=other, created=NOW - 1000 + number) for number in range(2)),
+        pending("same-name", "team-b", owned_by=objects.owner("Job", "train", "team-b"), created=NOW - 900),
+        pending("not-long-enough", owned_by=objects.owner("Job", "new", "team-a"), created=NOW - 30),
+    ]
+
+    def untracked(limit):
+        return series_of(view(pods, []), ClusterConfig(tracked_pods=limit))["gpugauge_pending_workloads_untracked"]
+
+    assert [untracked(limit) for limit in (0, 1, 4, 5, 6, 7)] == [3, 3, 2, 2, 1, 0]
+
+
+def test_a_pod_has_series_of_its_own_after_a_minute_but_not_while_gated():
+    series = series_of(cluster())
+    names = {key.split('gpu_pod="')[1].split('"')[0] for key in only("gpugauge_pending_pod_reason", series)}
     assert names == {"train-0", "pull"}
 
 
 def test_the_series_that_alerts_run_on_does_not_change_with_the_reason():
-    before = of("gpugauge_pending_pod_since_timestamp_seconds", shown(view([waiting("p")], [])))
-    other = objects.unschedulable(waiting("p"), "0/1 nodes are available: 1 Insufficient cpu.", NOW)
-    assert of("gpugauge_pending_pod_since_timestamp_seconds", shown(view([other], []))) == before
+    before = only("gpugauge_pending_pod_since_timestamp_seconds", series_of(view([pending("p")], [])))
+    other = objects.unschedulable(pending("p"), "0/1 nodes are available: 1 Insufficient cpu.", NOW)
+    assert only("gpugauge_pending_pod_since_timestamp_seconds", series_of(view([other], []))) == before
 
 
-def test_the_schedulers_text_is_nowhere_on_the_page():
+def test_no_label_has_the_text_of_the_scheduler():
     secret = objects.unschedulable(objects.pod("p", created=NOW - 1000), "0/1 nodes are available: 1 xyzzy.")
-    assert "xyzzy" not in "".join(shown(view([secret], [])))
+    assert "xyzzy" not in "".join(series_of(view([secret], [])))
 
 
 def test_a_pod_with_two_resources_is_counted_under_both():
     both = objects.unschedulable(objects.pod("p", requests={GPU: 1, MIG: 2}, created=NOW - 1000), FULL)
     both["status"]["conditions"][0]["lastTransitionTime"] = objects.stamp(NOW - 900)
-    series = shown(view([both], []))
-    assert sorted(of("gpugauge_pending_devices", series).values()) == [1, 2]
-    assert len(of("gpugauge_pending_pod_since_timestamp_seconds", series)) == 2
-    assert len(of("gpugauge_pending_pod_reason", series)) == 1
+    series = series_of(view([both], []))
+    assert sorted(only("gpugauge_pending_devices", series).values()) == [1, 2]
+    assert len(only("gpugauge_pending_pod_since_timestamp_seconds", series)) == 2
+    assert len(only("gpugauge_pending_pod_reason", series)) == 1
 
 
 def test_pod_series_name_the_pod_twice():
     assert POD == ("namespace", "pod", "gpu_namespace", "gpu_pod", "gpu_pod_uid")
-    info = next(iter(of("gpugauge_gpu_pod_info", shown(view([objects.pod("p", "s")], [])))))
+    info = next(iter(only("gpugauge_gpu_pod_info", series_of(view([objects.pod("p", "s")], [])))))
     assert info.startswith('gpugauge_gpu_pod_info{namespace="s",pod="p",gpu_namespace="s",gpu_pod="p",gpu_pod_uid="')
 
 
@@ -199,12 +212,12 @@ def test_pod_series_name_the_pod_twice():
         ("", ""),
     ],
 )
-def test_a_model_is_the_board_without_how_it_is_shared(product, expected):
+def test_a_model_has_no_suffix_for_mig_or_sharing(product, expected):
     assert model({"nvidia.com/gpu.product": product}) == expected
 
 
-def test_records_are_small_and_share_their_strings():
-    one, other = (pod(waiting(name)) for name in ("a", "b"))
+def test_records_share_their_strings():
+    one, other = (pod(pending(name)) for name in ("a", "b"))
     assert one.namespace is other.namespace
     assert one.scheduled is not None
     assert other.scheduled is not None

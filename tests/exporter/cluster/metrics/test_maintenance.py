@@ -1,15 +1,15 @@
-"""What is expected on a node under maintenance is no alarm; a failed upgrade is no maintenance."""
+"""Metrics of nodes under maintenance. A failed upgrade is not maintenance."""
 
 import pytest
 
 from exporter.cluster.metrics.maintenance import maintenance_families, reasons
 from simulators import objects
-from tests.exporter.cluster.fixture import node, page, view
+from tests.exporter.cluster.fixture import exposed, node, view
 
 GPU = {"nvidia.com/gpu": 8}
 
 
-def labelled(**labels):
+def labeled(**labels):
     return objects.node("n1", GPU, {**objects.gpu_labels("H200", 8), **labels})
 
 
@@ -26,7 +26,7 @@ def labelled(**labels):
     ],
 )
 def test_a_driver_upgrade_is_maintenance_from_its_cordon_to_its_end(state, expected):
-    assert list(reasons(node(labelled(**{"nvidia.com/gpu-driver-upgrade-state": state})))) == expected
+    assert list(reasons(node(labeled(**{"nvidia.com/gpu-driver-upgrade-state": state})))) == expected
 
 
 @pytest.mark.parametrize(
@@ -34,19 +34,19 @@ def test_a_driver_upgrade_is_maintenance_from_its_cordon_to_its_end(state, expec
     [("pending", ["mig_reconfig"]), ("rebooting", ["mig_reconfig"]), ("success", []), ("failed", [])],
 )
 def test_a_node_being_repartitioned_is_under_maintenance(state, expected):
-    assert list(reasons(node(labelled(**{"nvidia.com/mig.config.state": state})))) == expected
+    assert list(reasons(node(labeled(**{"nvidia.com/mig.config.state": state})))) == expected
 
 
-def test_a_node_about_to_be_removed_is_told_by_its_taint():
+def test_a_node_with_an_autoscalers_taint_is_about_to_be_removed():
     taint = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}
     leaving = objects.node("n1", GPU, objects.gpu_labels("H200", 8), [taint])
     assert list(reasons(node(leaving))) == ["scale_down"]
 
 
-def test_a_cordoned_node_and_a_working_one():
-    families = maintenance_families(view(nodes=[objects.cordoned(labelled()), objects.node("n2", GPU)]))
-    assert page(families) == {'gpugauge_node_maintenance{node="n1",reason="cordon"}': 1}
+def test_a_cordoned_node_is_under_maintenance_and_a_working_one_is_not():
+    families = maintenance_families(view(nodes=[objects.cordoned(labeled()), objects.node("n2", GPU)]))
+    assert exposed(families) == {'gpugauge_node_maintenance{node="n1",reason="cordon"}': 1}
 
 
-def test_nothing_is_said_while_the_nodes_are_not_known():
+def test_there_is_no_family_while_the_nodes_are_unknown():
     assert maintenance_families(view()) == []

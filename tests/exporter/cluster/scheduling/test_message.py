@@ -24,7 +24,7 @@ MIXED = (
                 "0/6 nodes are available: 1 Insufficient cpu, 1 node(s) had taint {nvidia.com/gpu: }, that the pod "
                 "didn't tolerate, 1 node(s) were unschedulable, 4 Insufficient nvidia.com/gpu."
             ),
-            {Cause.ROOM, Cause.TAINT, Cause.UNAVAILABLE, Cause.GPU},
+            {Cause.CPU_OR_MEMORY, Cause.TAINT, Cause.NODE_UNAVAILABLE, Cause.GPU},
         ),
         ('0/6 nodes are available: 6 persistentvolumeclaim "nope" not found.', {Cause.OTHER}),
         ("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity.", {Cause.SELECTOR}),
@@ -53,10 +53,13 @@ MIXED = (
                 "0/5 nodes are available: 5 Insufficient memory, 5 Insufficient cpu. preemption: not eligible due to "
                 "preemptionPolicy=Never."
             ),
-            {Cause.ROOM},
+            {Cause.CPU_OR_MEMORY},
         ),
-        (f"0/5 nodes are available: 2 Too many pods, 3 Insufficient ephemeral-storage. {NONE_FOUND}", {Cause.ROOM}),
-        (f"0/5 nodes are available: 5 Insufficient hugepages-2Mi. {NONE_FOUND}", {Cause.ROOM}),
+        (
+            f"0/5 nodes are available: 2 Too many pods, 3 Insufficient ephemeral-storage. {NONE_FOUND}",
+            {Cause.CPU_OR_MEMORY},
+        ),
+        (f"0/5 nodes are available: 5 Insufficient hugepages-2Mi. {NONE_FOUND}", {Cause.CPU_OR_MEMORY}),
         (f"0/5 nodes are available: 5 Insufficient rdma/hca_a. {NONE_FOUND}", {Cause.OTHER}),
         (f"0/5 nodes are available: 5 node(s) had volume node affinity conflict. {NONE_FOUND}", {Cause.OTHER}),
         (
@@ -67,11 +70,14 @@ MIXED = (
             f"0/5 nodes are available: 5 node(s) didn't match pod topology spread constraints. {NONE_FOUND}",
             {Cause.OTHER},
         ),
-        (f"0/5 nodes are available: 5 node(s) didn't match pod anti-affinity rules. {NONE_FOUND}", {Cause.NEIGHBOURS}),
-        (f"0/5 nodes are available: 5 node(s) didn't match pod affinity rules. {NONE_FOUND}", {Cause.NEIGHBOURS}),
+        (
+            f"0/5 nodes are available: 5 node(s) didn't match pod anti-affinity rules. {NONE_FOUND}",
+            {Cause.POD_AFFINITY},
+        ),
+        (f"0/5 nodes are available: 5 node(s) didn't match pod affinity rules. {NONE_FOUND}", {Cause.POD_AFFINITY}),
         (
             f"0/5 nodes are available: 5 node(s) didn't satisfy existing pods anti-affinity rules. {NONE_FOUND}",
-            {Cause.NEIGHBOURS},
+            {Cause.POD_AFFINITY},
         ),
         (f"0/5 nodes are available: 5 node(s) didn't match the requested node name. {NONE_FOUND}", {Cause.SELECTOR}),
         (
@@ -81,7 +87,7 @@ MIXED = (
             ),
             {Cause.OTHER},
         ),
-        # 1.34: another plugin speaks before preemption
+        # 1.34: another plugin writes before preemption
         (
             (
                 "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption: 0/3 "
@@ -107,7 +113,7 @@ MIXED = (
             ),
             {Cause.OTHER},
         ),
-        # preemption tried in earnest repeats raw texts that are not the pod's
+        # preemption that was tried repeats the texts of nodes, which are not causes of this pod
         (
             (
                 "0/2 nodes are available: 2 node(s) had untolerated taint {a: b}. preemption: 0/2 nodes are available: "
@@ -120,7 +126,7 @@ MIXED = (
         ("", set()),
         # Volcano
         ("0/3 nodes are unavailable: 3 Insufficient nvidia.com/gpu.", {Cause.GPU}),
-        ("all nodes are unavailable: 3 node(s) pod number exceeded.", {Cause.ROOM}),
+        ("all nodes are unavailable: 3 node(s) pod number exceeded.", {Cause.CPU_OR_MEMORY}),
         ("2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable", {Cause.OTHER}),
     ],
 )
@@ -129,7 +135,7 @@ def test_a_message_names_these_causes(message, expected):
 
 
 @given(st.text(max_size=300))
-def test_no_message_is_too_strange(text):
+def test_any_text_can_be_parsed(text):
     causes(text, GPUS)
     causes("0/5 nodes are available: " + text, GPUS)
 
@@ -139,10 +145,10 @@ def test_no_message_is_too_strange(text):
         st.sampled_from(
             [
                 ("Insufficient nvidia.com/gpu", Cause.GPU),
-                ("Insufficient cpu", Cause.ROOM),
+                ("Insufficient cpu", Cause.CPU_OR_MEMORY),
                 ("node(s) had taint {k: v}, that the pod didn't tolerate", Cause.TAINT),
                 ("node(s) had untolerated taint {k: v}", Cause.TAINT),
-                ("node(s) were unschedulable", Cause.UNAVAILABLE),
+                ("node(s) were unschedulable", Cause.NODE_UNAVAILABLE),
                 ("node(s) had no available volume zone", Cause.OTHER),
                 ("node(s) didn't match Pod's node affinity/selector", Cause.SELECTOR),
             ]
@@ -151,6 +157,6 @@ def test_no_message_is_too_strange(text):
         unique=True,
     )
 )
-def test_a_histogram_of_any_mixture_is_taken_apart(entries):
+def test_every_cause_of_a_histogram_is_found(entries):
     histogram = ", ".join(f"{count} {text}" for count, (text, _) in enumerate(entries, 1))
     assert causes(f"0/9 nodes are available: {histogram}. {NONE_FOUND}", GPUS) == {cause for _, cause in entries}

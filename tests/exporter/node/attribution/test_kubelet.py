@@ -6,15 +6,21 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
 import pytest
 
-from exporter.node.attribution.allocation import Allocation, HeldAllocations
-from exporter.node.attribution.kubelet import REASONS, Kubelet
+from exporter.node.attribution.allocation import Allocation, LastKnownAllocations
+from exporter.node.attribution.kubelet import DEADLINE_SECONDS, Kubelet, KubeletReason
+from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesResponse
+from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import (
+    PodResourcesListerServicer,
+    add_PodResourcesListerServicer_to_server,
+)
 from exporter.source import SourceError
-from simulators.kubelet import RATE_LIMITED, WELL, Behaviour, SimulatedKubelet
+from simulators.kubelet import NORMAL, RATE_LIMITED, ListBehavior, SimulatedKubelet
 
 GPU = "nvidia.com/gpu"
 TRAIN = ("team-a", "train", "main", GPU, ("GPU-1", "GPU-0"))
@@ -37,7 +43,7 @@ class Clock:
 
 @pytest.fixture
 def socket_path():
-    # A socket's path may have 107 bytes; pytest's own folders can be longer.
+    # The path of a socket has at most 107 bytes (unix(7)); pytest's own folders can be longer.
     with tempfile.TemporaryDirectory(prefix="kubelet-") as folder:
         yield Path(folder) / "kubelet.sock"
 
@@ -58,7 +64,7 @@ def kubelet(socket_path):
 def failure(kubelet):
     with pytest.raises(SourceError) as caught:
         kubelet.read()
-    assert caught.value.reason in REASONS
+    assert isinstance(caught.value.reason, KubeletReason)
     return caught.value.reason
 
 
@@ -95,16 +101,16 @@ def test_the_devices_of_a_claim_are_read_under_their_drivers_name(socket_path, k
         assert kubelet.read() == (Allocation("n", "p", "c", "gpu.nvidia.com", "node-1/gpu-0"),)
 
 
-def test_other_vendors_resources_are_read_too_since_judging_them_is_not_the_sources_business(socket_path, kubelet):
+def test_resources_of_other_vendors_are_read_too(socket_path, kubelet):
     with SimulatedKubelet(socket_path, lambda: [("n", "p", "c", "example.com/nic", ("nic0",))]):
         assert kubelet.read() == (Allocation("n", "p", "c", "example.com/nic", "nic0"),)
 
 
-def test_a_missing_socket_is_said_to_be_missing(kubelet):
+def test_a_missing_socket_has_the_reason_socket_missing(kubelet):
     assert failure(kubelet) == "socket_missing"
 
 
-def test_a_file_in_place_of_the_socket_is_said_to_be_no_socket(socket_path, kubelet):
+def test_a_file_in_place_of_the_socket_has_the_reason_socket_missing(socket_path, kubelet):
     socket_path.write_text("")
     assert failure(kubelet) == "socket_missing"
 
@@ -112,7 +118,7 @@ def test_a_file_in_place_of_the_socket_is_said_to_be_no_socket(socket_path, kube
 def test_a_kubelet_that_comes_later_is_found(socket_path, kubelet):
     assert failure(kubelet) == "socket_missing"
     with SimulatedKubelet(socket_path, lambda: [TRAIN, SIDE]):
-        assert read_within(kubelet, 10) == ALLOCATED
+        assert read_within(kubelet, 30) == ALLOCATED
 
 
 def test_a_restarted_kubelet_is_found_on_the_same_channel(server, kubelet):
@@ -120,7 +126,7 @@ def test_a_restarted_kubelet_is_found_on_the_same_channel(server, kubelet):
     server.stop()
     assert failure(kubelet) == "socket_missing"
     server.start()
-    assert read_within(kubelet, 10) == ALLOCATED
+    assert read_within(kubelet, 30) == ALLOCATED
 
 
 def test_a_crashed_kubelet_is_unavailable_and_found_again(server, kubelet):
@@ -128,11 +134,11 @@ def test_a_crashed_kubelet_is_unavailable_and_found_again(server, kubelet):
     server.stop(leave_socket=True)
     assert failure(kubelet) == "unavailable"
     server.start()
-    assert read_within(kubelet, 10) == ALLOCATED
+    assert read_within(kubelet, 30) == ALLOCATED
 
 
 @pytest.mark.slow
-def test_a_kubelet_that_was_away_for_long_is_asked_again_soon(server, kubelet):
+def test_a_kubelet_that_was_away_for_long_is_read_again_soon(server, kubelet):
     server.stop(leave_socket=True)
     # Long enough that the pauses which gRPC doubles by default would have reached six seconds.
     deadline = time.monotonic() + 12
@@ -146,18 +152,37 @@ def test_a_kubelet_that_was_away_for_long_is_asked_again_soon(server, kubelet):
 
 
 def test_an_answer_that_never_comes_costs_no_more_than_the_deadline(server, socket_path):
-    server.behaviour = Behaviour(delay=float("inf"))
+    server.behavior = ListBehavior(delay=float("inf"))
     kubelet = Kubelet(socket_path, deadline=0.3)
-    began = time.monotonic()
     assert failure(kubelet) == "timeout"
-    assert time.monotonic() - began < 4
-    server.behaviour = WELL
-    assert kubelet.read() == ALLOCATED
+    server.behavior = NORMAL
+    assert read_within(kubelet, 30) == ALLOCATED
     kubelet.close()
 
 
+@pytest.mark.parametrize(("deadline", "least"), [(DEADLINE_SECONDS, 0.0), (600.0, 500.0)])
+def test_each_read_has_the_configured_deadline(socket_path, deadline, least):
+    remaining = []
+
+    class Lister(PodResourcesListerServicer):
+        def List(self, request, context):  # noqa: N802  # the name of the call
+            remaining.append(context.time_remaining())
+            return ListPodResourcesResponse()
+
+    with ThreadPoolExecutor(1) as threads:
+        server = grpc.server(threads)
+        add_PodResourcesListerServicer_to_server(Lister(), server)
+        server.add_insecure_port(f"unix:{socket_path}")
+        server.start()
+        kubelet = Kubelet(socket_path, deadline=deadline)
+        assert kubelet.read() == ()
+        kubelet.close()
+        server.stop(None).wait()
+    assert least < remaining[0] < deadline + 1  # the clocks of both sides differ by milliseconds
+
+
 def test_a_slow_answer_within_the_deadline_is_an_answer(server, kubelet):
-    server.behaviour = Behaviour(delay=0.2)
+    server.behavior = ListBehavior(delay=0.2)
     assert kubelet.read() == ALLOCATED
 
 
@@ -172,28 +197,26 @@ def test_a_slow_answer_within_the_deadline_is_an_answer(server, kubelet):
         (grpc.StatusCode.UNKNOWN, "something", "unavailable"),
     ],
 )
-def test_each_refusal_has_its_reason(server, kubelet, code, details, reason):
-    server.behaviour = Behaviour(code=code, details=details)
+def test_each_failed_call_has_its_reason(server, kubelet, code, details, reason):
+    server.behavior = ListBehavior(code=code, details=details)
     assert failure(kubelet) == reason
-    server.behaviour = WELL
+    server.behavior = NORMAL
     assert kubelet.read() == ALLOCATED
 
 
-def test_more_than_grpcs_own_limit_of_4_mib_is_taken(server, kubelet):
-    server.behaviour = Behaviour(padding=12 * 2**20)
+def test_an_answer_over_grpcs_own_limit_of_4_mib_is_read(server, kubelet):
+    server.behavior = ListBehavior(padding=12 * 2**20)
     assert kubelet.read() == ALLOCATED
 
 
-def test_more_than_16_mib_is_refused_as_too_large(server, kubelet):
-    server.behaviour = Behaviour(padding=16 * 2**20)
+def test_an_answer_over_16_mib_is_too_large(server, kubelet):
+    server.behavior = ListBehavior(padding=16 * 2**20)
     assert failure(kubelet) == "too_large"
-    server.behaviour = WELL
+    server.behavior = NORMAL
     assert kubelet.read() == ALLOCATED
 
 
 def test_a_server_of_another_service_is_unimplemented(socket_path, kubelet):
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # only here
-
     with ThreadPoolExecutor(1) as threads:
         other = grpc.server(threads)
         other.add_insecure_port(f"unix:{socket_path}")
@@ -202,23 +225,23 @@ def test_a_server_of_another_service_is_unimplemented(socket_path, kubelet):
         other.stop(None).wait()
 
 
-def test_an_empty_list_right_after_a_restart_is_not_believed(socket_path):
-    clock, held = Clock(), [TRAIN, SIDE]
+def test_an_empty_list_soon_after_one_with_pods_is_rejected(socket_path):
+    clock, listed = Clock(), [TRAIN, SIDE]
     kubelet = Kubelet(socket_path, clock=clock)
-    with SimulatedKubelet(socket_path, lambda: held):
+    with SimulatedKubelet(socket_path, lambda: listed):
         assert kubelet.read() == ALLOCATED
-        held = []
+        listed = []
         clock.now += 30
         assert failure(kubelet) == "starting"
-        held = [TRAIN, SIDE]
+        listed = [TRAIN, SIDE]
         assert kubelet.read() == ALLOCATED
-        held = []
+        listed = []
         clock.now += 61
         assert kubelet.read() == ()
     kubelet.close()
 
 
-def test_a_node_without_any_pod_is_believed_at_once_when_there_never_was_one(socket_path, kubelet):
+def test_an_empty_list_is_an_answer_when_there_never_was_a_pod(socket_path, kubelet):
     with SimulatedKubelet(socket_path, list):
         assert kubelet.read() == ()
 
@@ -232,7 +255,7 @@ def test_a_path_with_odd_characters_is_the_path_of_the_socket():
         kubelet.close()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give up its rights, which this needs")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change its user")
 @pytest.mark.parametrize("closed", ["socket", "folder"])
 def test_a_socket_that_may_not_be_used_is_no_permission(server, socket_path, closed):
     # The kubelet's socket is writable for root alone (0755), and connecting needs write permission.
@@ -255,7 +278,7 @@ def test_a_socket_that_may_not_be_used_is_no_permission(server, socket_path, clo
     assert done.stdout.strip() == "no_permission"
 
 
-def test_the_stubs_live_beside_another_copy_of_the_same_api():
+def test_the_stubs_can_be_loaded_beside_another_copy_of_the_same_api():
     code = (
         "from google.protobuf import descriptor_pb2, descriptor_pool\n"
         "file = descriptor_pb2.FileDescriptorProto(name='other/api.proto', package='v1')\n"
@@ -268,43 +291,43 @@ def test_the_stubs_live_beside_another_copy_of_the_same_api():
     assert done.stdout.strip() == "v1.PodResources"
 
 
-def test_a_fresh_answer_is_taken_as_it_is():
-    held = HeldAllocations(clock=Clock())
-    assert held.latest(ALLOCATED) == ALLOCATED
-    assert held.latest(()) == ()
+def test_a_new_answer_replaces_the_last_known_one():
+    last_known = LastKnownAllocations(clock=Clock())
+    assert last_known.latest(ALLOCATED) == ALLOCATED
+    assert last_known.latest(()) == ()
 
 
-def test_nothing_is_held_before_the_first_answer():
+def test_nothing_is_known_before_the_first_answer():
     clock = Clock()
     clock.now = 1.0
-    assert HeldAllocations(clock=clock).latest(None) is None
+    assert LastKnownAllocations(clock=clock).latest(None) is None
 
 
-def test_the_last_answer_is_held_for_60_seconds_and_no_longer():
+def test_the_last_answer_is_kept_for_60_seconds_and_no_longer():
     clock = Clock()
-    held = HeldAllocations(clock=clock)
-    held.latest(ALLOCATED)
+    last_known = LastKnownAllocations(clock=clock)
+    last_known.latest(ALLOCATED)
     clock.now += 60
-    assert held.latest(None) == ALLOCATED
+    assert last_known.latest(None) == ALLOCATED
     clock.now += 1
-    assert held.latest(None) is None
+    assert last_known.latest(None) is None
     clock.now -= 30
-    assert held.latest(None) is None
+    assert last_known.latest(None) is None
 
 
-def test_each_answer_starts_the_minute_anew():
+def test_each_answer_is_kept_for_a_minute_of_its_own():
     clock = Clock()
-    held = HeldAllocations(clock=clock)
-    held.latest(ALLOCATED)
+    last_known = LastKnownAllocations(clock=clock)
+    last_known.latest(ALLOCATED)
     clock.now += 50
-    held.latest(ALLOCATED)
+    last_known.latest(ALLOCATED)
     clock.now += 50
-    assert held.latest(None) == ALLOCATED
+    assert last_known.latest(None) == ALLOCATED
 
 
 def test_a_read_can_be_made_from_another_thread_than_the_one_that_opened_it(server, kubelet):
-    got = []
-    thread = threading.Thread(target=lambda: got.append(kubelet.read()))
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(kubelet.read()))
     thread.start()
-    thread.join(10)
-    assert got == [ALLOCATED]
+    thread.join(30)
+    assert answers == [ALLOCATED]

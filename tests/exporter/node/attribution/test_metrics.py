@@ -1,13 +1,19 @@
-"""The series that say who holds what, as they stand on a page."""
+"""The metrics of attribution, as their sample lines are exposed."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.metric import Kind
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.attribute import AttributionRules, Container, attribute
-from exporter.node.attribution.metrics import HOLDERS, INFO, METRICS, AllocationView, allocation_families, pod_labels
-from exporter.node.devices.readings import Device
+from exporter.node.attribution.attribute import AttributionRules, attribute
+from exporter.node.attribution.metrics import (
+    ALLOCATED_PODS,
+    INFO,
+    METRICS,
+    AttributionCache,
+    allocation_families,
+)
+from exporter.node.devices.device import Device
 
 GPU = "nvidia.com/gpu"
 U0 = Device("GPU-0", 0, "00000000:07:00.0", 0, "NVIDIA H100", mig_enabled=False)
@@ -19,94 +25,95 @@ M1C0 = Device("GPU-m", 2, "00000000:09:00.0", 2, "NVIDIA H100", 1, 0, "1c.2g.20g
 M1C1 = Device("GPU-m", 2, "00000000:09:00.0", 2, "NVIDIA H100", 1, 1, "1c.2g.20gb", ("MIG-c1",))
 
 
-def held(pod, *ids, container="main", resource=GPU, uid=""):
+def allocated(pod, *ids, container="main", resource=GPU, uid=""):
     return tuple(Allocation("team", pod, container, resource, device_id, uid) for device_id in ids)
 
 
-def page(inventory, allocations, hostname="node-1"):
-    """Each sample as a line, in order."""
+def sample_lines(inventory, allocations, hostname="node-1"):
+    """The samples as lines, in order."""
     families = allocation_families(attribute(inventory, allocations), hostname)
     return [f"{family.metric.name}{labels.text} {value}" for family in families for labels, value in family.samples]
 
 
-def test_a_whole_gpu_and_a_free_one():
-    assert page((U0, U1), held("train", "GPU-0")) == [
+def test_an_allocated_and_an_unallocated_gpu():
+    assert sample_lines((U0, U1), allocated("train", "GPU-0")) == [
         (
             'gpugauge_allocation_info{gpu="0",UUID="GPU-0",namespace="team",pod="train",container="main",'
             'gpu_namespace="team",gpu_pod="train",gpu_container="main",'
             'resource="nvidia_com_gpu",sharing="exclusive",hostname="node-1"} 1'
         ),
-        'gpugauge_device_holders{gpu="0",UUID="GPU-0",hostname="node-1"} 1',
-        'gpugauge_device_holders{gpu="1",UUID="GPU-1",hostname="node-1"} 0',
+        'gpugauge_device_allocated_pods{gpu="0",UUID="GPU-0",hostname="node-1"} 1',
+        'gpugauge_device_allocated_pods{gpu="1",UUID="GPU-1",hostname="node-1"} 0',
     ]
 
 
-def test_a_mig_instance_says_its_id_and_profile_and_its_gpu_has_no_holders_of_its_own():
-    assert page((M, M7), held("m", "MIG-a", resource="nvidia.com/mig-1g.10gb")) == [
+def test_a_mig_device_has_its_id_and_profile_and_its_gpu_has_no_series():
+    assert sample_lines((M, M7), allocated("m", "MIG-a", resource="nvidia.com/mig-1g.10gb")) == [
         (
             'gpugauge_allocation_info{gpu="2",UUID="GPU-m",GPU_I_ID="7",GPU_I_PROFILE="1g.10gb",'
             'namespace="team",pod="m",container="main",gpu_namespace="team",gpu_pod="m",gpu_container="main",'
             'resource="nvidia_com_mig_1g_10gb",sharing="exclusive",hostname="node-1"} 1'
         ),
-        'gpugauge_device_holders{gpu="2",UUID="GPU-m",GPU_I_ID="7",hostname="node-1"} 1',
+        'gpugauge_device_allocated_pods{gpu="2",UUID="GPU-m",GPU_I_ID="7",hostname="node-1"} 1',
     ]
 
 
-def test_compute_instances_that_share_an_instance_add_their_id_after_its():
-    lines = page((M, M1, M1C0, M1C1), held("a", "MIG-c0"))
+def test_compute_instances_that_share_a_gpu_instance_have_both_ids():
+    lines = sample_lines((M, M1, M1C0, M1C1), allocated("a", "MIG-c0"))
     assert lines[0].startswith(
         'gpugauge_allocation_info{gpu="2",UUID="GPU-m",GPU_I_ID="1",GPU_CI_ID="0",GPU_I_PROFILE="1c.2g.20gb",'
     )
     assert lines[1:] == [
-        'gpugauge_device_holders{gpu="2",UUID="GPU-m",GPU_I_ID="1",GPU_CI_ID="0",hostname="node-1"} 1',
-        'gpugauge_device_holders{gpu="2",UUID="GPU-m",GPU_I_ID="1",GPU_CI_ID="1",hostname="node-1"} 0',
+        'gpugauge_device_allocated_pods{gpu="2",UUID="GPU-m",GPU_I_ID="1",GPU_CI_ID="0",hostname="node-1"} 1',
+        'gpugauge_device_allocated_pods{gpu="2",UUID="GPU-m",GPU_I_ID="1",GPU_CI_ID="1",hostname="node-1"} 0',
     ]
 
 
-def test_a_pod_with_slots_in_two_containers_has_one_series_per_container():
-    both = held("p", "GPU-0::5", "GPU-0::19", container="c") + held("p", "GPU-0::7", container="d")
+def test_a_pod_with_replicas_in_two_containers_has_one_series_per_container():
+    both = allocated("p", "GPU-0::5", "GPU-0::19", container="c") + allocated("p", "GPU-0::7", container="d")
     pod = 'namespace="team",pod="p",container="{0}",gpu_namespace="team",gpu_pod="p",gpu_container="{0}"'
-    assert [line for line in page((U0,), both) if "_info" not in line] == [
-        f'gpugauge_allocation_slots{{UUID="GPU-0",{pod.format("c")},hostname="node-1"}} 2',
-        f'gpugauge_allocation_slots{{UUID="GPU-0",{pod.format("d")},hostname="node-1"}} 1',
-        'gpugauge_device_holders{gpu="0",UUID="GPU-0",hostname="node-1"} 1',
+    assert [line for line in sample_lines((U0,), both) if "_info" not in line] == [
+        f'gpugauge_allocation_replicas{{UUID="GPU-0",{pod.format("c")},hostname="node-1"}} 2',
+        f'gpugauge_allocation_replicas{{UUID="GPU-0",{pod.format("d")},hostname="node-1"}} 1',
+        'gpugauge_device_allocated_pods{gpu="0",UUID="GPU-0",hostname="node-1"} 1',
     ]
 
 
-def test_slots_through_two_resources_add_up():
-    both = held("p", "GPU-0::0") + held("p", "GPU-0::1", resource="nvidia.com/gpu.shared")
-    (slots,) = [line for line in page((U0,), both) if "_slots" in line]
-    assert slots.endswith(" 2")
+def test_replicas_through_two_resources_add_up():
+    both = allocated("p", "GPU-0::0") + allocated("p", "GPU-0::1", resource="nvidia.com/gpu.shared")
+    (replicas,) = [line for line in sample_lines((U0,), both) if "_replicas" in line]
+    assert replicas.endswith(" 2")
 
 
 def test_ids_without_a_device_are_counted_by_resource_and_reason():
-    lines = page((U0,), held("a", "GPU-8", "GPU-9", "tegra"))
+    lines = sample_lines((U0,), allocated("a", "GPU-8", "GPU-9", "tegra"))
     assert lines == [
         'gpugauge_unmatched_device_ids{resource="nvidia_com_gpu",reason="no_such_gpu",hostname="node-1"} 2',
         'gpugauge_unmatched_device_ids{resource="nvidia_com_gpu",reason="unknown_form",hostname="node-1"} 1',
     ]
 
 
-def test_nothing_is_exposed_while_the_kubelet_is_unknown():
-    assert page((U0, U1), None) == []
+def test_nothing_is_exposed_while_the_allocations_are_unknown():
+    assert sample_lines((U0, U1), None) == []
 
 
 def test_an_unknown_node_name_is_left_out():
-    assert page((U1,), (), hostname="") == ['gpugauge_device_holders{gpu="1",UUID="GPU-1"} 0']
+    assert sample_lines((U1,), (), hostname="") == ['gpugauge_device_allocated_pods{gpu="1",UUID="GPU-1"} 0']
 
 
 def test_a_pods_uid_is_a_label_where_it_is_known():
-    assert ("gpu_pod_uid", "4711") in pod_labels(Container("n", "p", "c", "4711"))
-    assert "gpu_pod_uid" not in dict(pod_labels(Container("n", "p", "c")))
-    (line, _) = page((U0,), held("p", "GPU-0", uid="4711"))
+    assert not any("gpu_pod_uid" in line for line in sample_lines((U0,), allocated("p", "GPU-0::0")))
+    replicas = sample_lines((U0,), allocated("p", "GPU-0::0", uid="4711"))[1]
+    assert 'gpu_container="main",gpu_pod_uid="4711",hostname=' in replicas
+    (line, _) = sample_lines((U0,), allocated("p", "GPU-0", uid="4711"))
     assert 'gpu_container="main",gpu_pod_uid="4711",resource=' in line
 
 
-def test_our_metrics_follow_the_contract():
+def test_the_metrics_have_the_names_and_the_kind_of_the_contract():
     assert [metric.name for metric in METRICS] == [
         "gpugauge_allocation_info",
-        "gpugauge_allocation_slots",
-        "gpugauge_device_holders",
+        "gpugauge_allocation_replicas",
+        "gpugauge_device_allocated_pods",
         "gpugauge_unmatched_device_ids",
     ]
     assert {metric.kind for metric in METRICS} == {Kind.GAUGE}
@@ -114,36 +121,36 @@ def test_our_metrics_follow_the_contract():
 
 
 def test_the_same_devices_and_allocations_give_the_same_objects_again():
-    view = AllocationView("node-1")
-    attribution, families = view.of((U0, U1), held("a", "GPU-0"))
-    # Equal, not identical: every pass decodes its own.
-    again = view.of((Device(*(getattr(U0, name) for name in U0.__struct_fields__)), U1), held("a", "GPU-0"))
+    cache = AttributionCache("node-1")
+    attribution, families = cache.get((U0, U1), allocated("a", "GPU-0"))
+    # Equal, not identical: every collection decodes its own.
+    again = cache.get((Device(*(getattr(U0, name) for name in U0.__struct_fields__)), U1), allocated("a", "GPU-0"))
     assert again[0] is attribution
     assert again[1] is families
 
 
-def test_a_change_of_devices_or_allocations_is_seen_at_once():
-    view = AllocationView("node-1")
-    seen = [
-        view.of(inventory, allocations)
+def test_a_change_of_devices_or_allocations_is_attributed_at_once():
+    cache = AttributionCache("node-1")
+    results = [
+        cache.get(inventory, allocations)
         for inventory, allocations in [
             ((U0,), ()),
-            ((U0,), held("a", "GPU-0")),
-            ((U0,), held("b", "GPU-0")),
-            ((U0, U1), held("b", "GPU-0")),
+            ((U0,), allocated("a", "GPU-0")),
+            ((U0,), allocated("b", "GPU-0")),
+            ((U0, U1), allocated("b", "GPU-0")),
             ((U0, U1), None),
-            ((U0, U1), held("b", "GPU-0")),
+            ((U0, U1), allocated("b", "GPU-0")),
         ]
     ]
-    assert [attribution.holders[0].pod for attribution, _ in seen] == ["", "a", "b", "b", "", "b"]
-    assert seen[4][1] == ()
-    assert seen[5] == seen[3]
+    assert [attribution.containers[0].pod for attribution, _ in results] == ["", "a", "b", "b", "", "b"]
+    assert results[4][1] == ()
+    assert results[5] == results[3]
 
 
-def test_the_view_follows_its_rules():
-    view = AllocationView("node-1", AttributionRules(replicas="mps"))
-    attribution, _ = view.of((U0,), held("a", "GPU-0::1"))
-    assert attribution.uses[0].sharing == "mps"
+def test_the_cache_attributes_by_its_rules():
+    cache = AttributionCache("node-1", AttributionRules(replicas="mps"))
+    attribution, _ = cache.get((U0,), allocated("a", "GPU-0::1"))
+    assert attribution.states[0].sharing == "mps"
 
 
 names = st.text(max_size=6)
@@ -161,6 +168,6 @@ def test_no_series_appears_twice_and_each_has_the_labels_of_its_metric_in_their_
         assert len(texts) == len(set(texts))
         for labels, value in family.samples:
             present = [name for name, _ in labels.pairs]
-            assert present == [name for name in family.metric.labels if name in present]
-            assert value >= (0 if family.metric is HOLDERS else 1)
+            assert present == [name for name in family.metric.schema.names if name in present]
+            assert value >= (0 if family.metric is ALLOCATED_PODS else 1)
             assert family.metric is not INFO or value == 1

@@ -1,18 +1,19 @@
-"""A stage for each test, taken down after it."""
+"""The fixture that makes an engine for a test and closes it afterwards."""
 
 import pytest
 
-from tests.exporter.node.dcgm.fixture import SONAMES, Stage
+from tests.exporter.node.dcgm.fixture import SONAMES, EngineFixture
 
 
 @pytest.fixture(params=SONAMES)
-def stage_of(request, tmp_path):
-    stages = []
+def engine_of(request, tmp_path):
+    """Makes an engine of a scenario: its name, or a document."""
+    engines = []
 
-    def make(scenario, **more):
-        stages.append(Stage(tmp_path, scenario, request.param, **more))
-        return stages[-1]
+    def make(scenario, **options):
+        engines.append(EngineFixture(tmp_path, scenario, request.param, **options))
+        return engines[-1]
 
     yield make
-    for stage in stages:
-        stage.close()
+    for engine in engines:
+        engine.close()

@@ -1,4 +1,4 @@
-"""A scenario, the compiled stand-in that plays it, and the hand on its clock."""
+"""A DCGM engine of a scenario: the fake library, its scenario table, and the clock of both."""
 
 import json
 import os
@@ -6,22 +6,23 @@ import os
 from exporter.node.dcgm.library import open_library
 from exporter.node.dcgm.session import Clocks
 from exporter.node.dcgm.source import DcgmSource
+from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.field import fields as known_fields
-from exporter.node.devices.readings import ReaderConfig
 from exporter.node.simulation.scenario import load, parse
 from exporter.node.simulation.source import readings as simulated_readings
 from tests.fakes.build import build
-from tests.fakes.scenario_table import VARIABLE, Player
+from tests.fakes.scenario_table import VARIABLE, ScenarioTable
 
 EPOCH = 1_800_000_000.0
 SONAMES = ("libdcgm.so.4", "libdcgm.so.3")
 
 
 def uuid_of(number):
+    """Return the UUID that gpu_spec gives to a GPU."""
     return f"GPU-00000000-0000-0000-0000-{number:012d}"
 
 
-def board(number=0, **more):
+def gpu_spec(number=0, **more):
     spec = {
         "uuid": uuid_of(number),
         "index": number,
@@ -34,27 +35,31 @@ def board(number=0, **more):
     return spec | more
 
 
-def instance(gi, *cis, profile="1g.10gb", tensor=0.5, tag=""):
+def instance_spec(gi, *cis, profile="1g.10gb", tensor=0.5, tag=""):
     compute = [{"ci": ci, "uuid": f"MIG-{tag}{gi}-{ci}"} for ci in (cis or (0,))]
     fields = {"252": 100 + gi, "1004": tensor, "1005": 0.125}
     return {"gi": gi, "profile": profile, "slices": 1, "memory_mib": 9856, "compute": compute, "fields": fields}
 
 
-def document(*boards, events=(), **more):
-    return {"about": "a test", "devices": list(boards), "events": list(events), **more}
+def document(*gpus, events=(), **more):
+    return {"about": "a test", "devices": list(gpus), "events": list(events), **more}
 
 
 def wanted(*numbers):
     return tuple(known_fields()[number].wanted() for number in numbers)
 
 
-class Stage:
-    """Time stands still until `at` moves it, for the engine and for the source alike; with `clock`, it flows."""
+class EngineFixture:
+    """An engine, and sources that read from it.
+
+    `at` sets the time of the engine and of its sources. With a real `clock` time passes by itself instead: `tick`
+    updates the table, and `jump` sets the time of the scenario.
+    """
 
     def __init__(self, directory, scenario, soname="libdcgm.so.4", clock=lambda: EPOCH):
-        played = load(scenario) if isinstance(scenario, str) else parse(json.dumps(scenario), "test")
+        scenario = load(scenario) if isinstance(scenario, str) else parse(json.dumps(scenario), "test")
         self.library = build(directory / "lib", only=soname)[soname]
-        self.player = Player(played, directory / "table", clock=clock)
+        self.table = ScenarioTable(scenario, directory / "table", clock=clock)
         self.t = 0.0
         os.environ[VARIABLE] = str(directory / "table")
         self._sources = []
@@ -62,8 +67,20 @@ class Stage:
 
     def at(self, t):
         self.t = t
-        self.state = self.player.tick(t)
+        self.state = self.table.tick(t)
         return self.state
+
+    def tick(self):
+        self.state = self.table.tick()
+
+    def jump(self, t):
+        self.state = self.table.jump(t)
+
+    def tick_with_clock_behind(self, seconds):
+        """Write the table as an engine whose clock is behind ours."""
+        self.table._begin -= seconds
+        self.table.tick(self.t)
+        self.table._begin += seconds
 
     def config(self, *numbers, interval=1.0, remote="localhost:5555"):
         return ReaderConfig("dcgm", wanted(*numbers), interval, remote=remote, library=str(self.library))
@@ -75,7 +92,7 @@ class Stage:
 
     @property
     def now(self):
-        return self.player._begin + self.t
+        return self.table._begin + self.t
 
     def simulated(self, config):
         return simulated_readings(self.state, config, self.now)
@@ -86,24 +103,25 @@ class Stage:
         os.environ.pop(VARIABLE, None)
 
 
-def cells(readings):
-    """Every value that is shown, by (uuid, gi, ci, field)."""
-    shown = {}
-    for block in readings.blocks:
-        for field, column in zip(block.fields, block.columns, strict=True):
-            for place, value in zip(block.devices, column, strict=True):
-                device = readings.inventory[place]
+def samples(readings):
+    """Return every exposed value by (uuid, gi, ci, field)."""
+    exposed = {}
+    for batch in readings.batches:
+        for field, column in zip(batch.fields, batch.columns, strict=True):
+            for index, value in zip(batch.devices, column, strict=True):
+                device = readings.inventory[index]
                 key = (device.uuid, device.gi, device.ci, field)
-                assert key not in shown, f"{key} comes twice"
+                assert key not in exposed, f"{key} is exposed twice"
                 if value is not None:
-                    shown[key] = value
-    return shown
+                    exposed[key] = value
+    return exposed
 
 
-def of_board(readings, number=0):
-    """The values of one board itself, by field."""
-    return {key[3]: value for key, value in cells(readings).items() if key[:3] == (uuid_of(number), -1, -1)}
+def samples_of_gpu(readings, number=0):
+    """Return the values of one GPU itself, without its MIG devices, by field."""
+    return {key[3]: value for key, value in samples(readings).items() if key[:3] == (uuid_of(number), -1, -1)}
 
 
 def rejected(readings):
+    """Return the number of rejected values by (field, reason)."""
     return {(entry.field, entry.reason): entry.count for entry in readings.rejections}

@@ -1,4 +1,4 @@
-"""Our sizes, offsets and numbers against what the knowledge says and, where installed, NVIDIA's own bindings."""
+"""Our sizes, offsets and numbers against those of the headers and, where installed, of NVIDIA's own bindings."""
 
 import ctypes
 import sys
@@ -26,7 +26,7 @@ def test_records_have_the_sizes_of_the_headers(record, size):
     assert ctypes.sizeof(record) == size
 
 
-def test_version_words_hold_size_and_version():
+def test_version_words_are_made_of_size_and_version():
     assert layout.VALUE_VERSION == 4128 | 2 << 24
     assert layout.CONNECT_VERSION == 16 | 2 << 24
     assert layout.HEALTH_VERSION == 8 | 1 << 24

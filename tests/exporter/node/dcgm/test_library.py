@@ -10,7 +10,7 @@ import pytest
 from exporter.node.dcgm.address import Address, parse_address
 from exporter.node.dcgm.library import SIGNATURES, StatusError, open_library
 from exporter.source import SourceError
-from tests.exporter.node.dcgm.fixture import board, document
+from tests.exporter.node.dcgm.fixture import document, gpu_spec
 from tests.fakes.build import build
 
 
@@ -20,31 +20,31 @@ def reason(call, *arguments):
     return caught.value.reason
 
 
-def test_the_given_file_is_taken_and_says_its_version(stage_of):
-    stage = stage_of(document(board(0), versions={"dcgm": "3.3.9"}))
-    library = open_library(str(stage.library))
+def test_the_given_file_is_loaded_and_has_its_version(engine_of):
+    engine = engine_of(document(gpu_spec(0), versions={"dcgm": "3.3.9"}))
+    library = open_library(str(engine.library))
     assert (library.version, library.major) == ("3.3.9", 3)
 
 
-def test_a_file_that_is_not_there_is_missing_and_nothing_else_is_tried(stage_of):
+def test_a_file_that_does_not_exist_is_missing_and_no_other_is_tried(engine_of):
     assert reason(open_library, "/nowhere/libdcgm.so.4") == "library_missing"
 
 
-def test_without_any_library_that_is_the_reason():
+def test_without_any_library_the_reason_is_that_it_is_missing():
     if shutil.which("nv-hostengine"):
         pytest.skip("DCGM is installed here")
-    # In a process of its own: the loader would give a stand-in of the same soname that another test has loaded.
+    # In a new process: here the loader would return the fake library of the same soname that another test loaded.
     answer = in_a_new_process("", "exporter.node.dcgm.library.open_library()")
     assert "neither libdcgm.so.4 nor libdcgm.so.3 can be loaded" in answer.stderr
 
 
 @pytest.mark.parametrize("sonames", [("libdcgm.so.3", "libdcgm.so.4"), ("libdcgm.so.3",)])
-def test_the_loader_finds_the_newest_major(stage_of, tmp_path, sonames):
-    stage = stage_of(document(board(0)))
+def test_the_loader_finds_the_newest_major(engine_of, tmp_path, sonames):
+    engine = engine_of(document(gpu_spec(0)))
     folder = tmp_path / "loader"
     for soname in sonames:
         build(folder, only=soname)
-    stage.at(0.0)
+    engine.at(0.0)
     answer = in_a_new_process(str(folder), "print(exporter.node.dcgm.library.open_library().major)")
     assert answer.stdout.strip() == sonames[-1][-1]
 
@@ -59,14 +59,14 @@ def in_a_new_process(library_path, code):
     )
 
 
-def test_a_library_of_another_major_is_refused_by_name_and_by_version(stage_of, tmp_path):
-    stage = stage_of(document(board(0), versions={"dcgm": "5.0.0"}))
+def test_a_library_of_another_major_version_is_rejected_by_its_name_or_its_version(engine_of, tmp_path):
+    engine = engine_of(document(gpu_spec(0), versions={"dcgm": "5.0.0"}))
     renamed = tmp_path / "libdcgm.so.5"
-    renamed.symlink_to(stage.library)
+    renamed.symlink_to(engine.library)
     other = tmp_path / "libdcgm.so.5.1"
-    shutil.copy(stage.library, other)
+    shutil.copy(engine.library, other)
     assert reason(open_library, str(other)) == "library_unsupported"
-    assert reason(open_library, str(stage.library)) == "library_unsupported"
+    assert reason(open_library, str(engine.library)) == "library_unsupported"
 
 
 def test_a_file_that_is_no_library_is_missing(tmp_path):
@@ -74,19 +74,19 @@ def test_a_file_that_is_no_library_is_missing(tmp_path):
     assert reason(open_library, str(tmp_path / "libdcgm.so.4")) == "library_missing"
 
 
-def test_a_function_that_the_library_lacks_answers_as_the_library_would(tmp_path):
+def test_a_function_that_the_library_does_not_have_is_a_reason(tmp_path):
     source, library = tmp_path / "empty.c", tmp_path / "libdcgm.so.4"
     source.write_text("int dcgmInit(void) { return 0; }")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     assert reason(open_library, str(library)) == "function_missing"
 
 
-def test_every_function_that_we_call_is_in_the_stand_in(stage_of):
-    library = open_library(str(stage_of(document(board(0))).library))
+def test_every_function_that_we_call_is_in_the_fake_library(engine_of):
+    library = open_library(str(engine_of(document(gpu_spec(0))).library))
     assert set(SIGNATURES) == set(library._functions)
 
 
-def test_a_status_becomes_a_reason_and_a_sentence():
+def test_a_status_becomes_a_reason_and_a_message():
     error = StatusError("dcgmConnect_v2", -21)
     assert (error.reason, error.status) == ("connection_lost", -21)
     assert str(error) == "dcgmConnect_v2 answered -21 (connection lost)"
@@ -105,14 +105,14 @@ def test_a_status_becomes_a_reason_and_a_sentence():
         ("/tmp/nv-hostengine", Address("/tmp/nv-hostengine", is_unix=True)),
     ],
 )
-def test_host_engine_addresses_are_taken_as_people_write_them(remote, address):
+def test_host_engine_addresses_are_accepted_in_every_usual_form(remote, address):
     assert parse_address(remote) == address
 
 
 @pytest.mark.parametrize(
     "remote", ["", "host:", "host:port", "host:0", "host:70000", "unix://tmp/x", "http://host:1/x"]
 )
-def test_anything_else_is_refused_in_a_sentence_that_names_it(remote):
+def test_any_other_address_is_rejected_with_a_message_that_names_it(remote):
     with pytest.raises(SourceError, match="host engine address") as caught:
         parse_address(remote)
     assert caught.value.reason == "address_invalid"

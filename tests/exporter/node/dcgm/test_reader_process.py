@@ -1,71 +1,81 @@
-"""The dcgm source where it lives: in a reader child, over the stand-in library, through hangs and crashes."""
+"""The dcgm source in a reader process, over the fake library: hangs, crashes and a restart of the engine."""
 
 import time
 
 import pytest
 
-from exporter.node.reader.supervisor import Patience, Reader
+from exporter.node.reader.supervisor import Reader, ReaderTimings
 from exporter.source import SourceError
-from tests.exporter.node.dcgm.fixture import board, document, of_board
+from tests.exporter.node.dcgm.fixture import document, gpu_spec, samples_of_gpu
 
-QUICK = Patience(deadline=1.0, opening=10.0, first_pause=0.05, longest_pause=0.1)
+pytestmark = pytest.mark.process
+
+PATIENT = ReaderTimings(deadline=60.0, opening=60.0, first_pause=0.05, longest_pause=0.1)
+SHORT_DEADLINE = ReaderTimings(deadline=1.0, opening=60.0, first_pause=0.05, longest_pause=0.1)
+DURING, AFTER = 1500.0, 3000.0
+"""Times of the scenario, in seconds. A test jumps between them, however long the reader process needs to start."""
 
 
 @pytest.fixture
-def playing(stage_of):
+def engine_and_reader(engine_of):
     readers = []
 
-    def make(*events):
-        stage = stage_of(document(board(0), events=events), clock=time.time)
-        readers.append(Reader(stage.config(150, 155, interval=5.0), QUICK))
-        return stage, readers[-1]
+    def make(*events, timings=PATIENT):
+        events = [{"at": 1000.0, "for": 1000.0} | event for event in events]
+        engine = engine_of(document(gpu_spec(0), events=events), clock=time.time)
+        readers.append(Reader(engine.config(150, 155, interval=5.0), timings))
+        return engine, readers[-1]
 
     yield make
     for reader in readers:
         reader.close()
 
 
-def until(stage, reader, good, seconds=20.0):
-    """Reads on while the scenario plays until `good` holds for what came (readings or a reason)."""
-    end, came = time.monotonic() + seconds, []
+def read_until(engine, reader, condition, seconds=60.0):
+    """Read until `condition` is true of a result (readings, or the reason of an error), and return all results."""
+    end, results = time.monotonic() + seconds, []
     while time.monotonic() < end:
-        stage.player.tick()
+        engine.tick()
         try:
-            came.append(reader.read())
+            results.append(reader.read())
         except SourceError as error:
-            came.append(error.reason)
-        if good(came[-1]):
-            return came
+            results.append(error.reason)
+        if condition(results[-1]):
+            return results
         time.sleep(0.02)
-    raise AssertionError([one for one in came if isinstance(one, str)][-20:])
+    raise AssertionError([result for result in results if isinstance(result, str)][-20:])
 
 
-def answered(came):
-    return not isinstance(came, str)
+def answered(result):
+    return not isinstance(result, str)
 
 
-def test_values_come_through_the_pipe(playing):
-    stage, reader = playing()
-    assert of_board(until(stage, reader, answered)[-1]) == {150: 40, 155: 100.5}
+def test_values_come_through_the_pipe(engine_and_reader):
+    engine, reader = engine_and_reader()
+    assert samples_of_gpu(read_until(engine, reader, answered)[-1]) == {150: 40, 155: 100.5}
     assert reader.name == "dcgm"
 
 
 @pytest.mark.parametrize(("how", "reason"), [({"hang": True}, "hung"), ({"crash": True}, "crashed")])
-def test_a_library_that_hangs_or_aborts_costs_one_child(playing, how, reason):
-    fault = {"event": "call", "function": "dcgmEntitiesGetLatestValues", "at": 4.0, "for": 3.0} | how
-    stage, reader = playing(fault)
-    until(stage, reader, answered)
+def test_after_a_hang_or_an_abort_in_the_library_another_process_reads(engine_and_reader, how, reason):
+    fault = {"event": "call", "function": "dcgmEntitiesGetLatestValues"} | how
+    engine, reader = engine_and_reader(fault, timings=SHORT_DEADLINE)
+    read_until(engine, reader, answered)
     first = reader.pid
-    assert reason in until(stage, reader, lambda came: came == reason)
-    until(stage, reader, answered)
+    engine.jump(DURING)
+    assert reason in read_until(engine, reader, lambda result: result == reason)
+    engine.jump(AFTER)
+    read_until(engine, reader, answered)
     assert reader.pid != first
     assert reader.restarts >= 1
 
 
-def test_an_engine_that_goes_and_comes_keeps_the_child(playing):
-    stage, reader = playing({"event": "restart", "at": 4.0, "for": 2.0})
-    until(stage, reader, answered)
+def test_the_same_process_reads_before_and_after_a_restart_of_the_engine(engine_and_reader):
+    engine, reader = engine_and_reader({"event": "restart"})
+    read_until(engine, reader, answered)
     first = reader.pid
-    until(stage, reader, lambda came: came == "connection_lost")
-    until(stage, reader, answered)
+    engine.jump(DURING)
+    read_until(engine, reader, lambda result: result == "connection_lost")
+    engine.jump(AFTER)
+    read_until(engine, reader, answered)
     assert reader.pid == first

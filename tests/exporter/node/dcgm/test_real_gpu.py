@@ -1,4 +1,4 @@
-"""On a machine with a GPU and DCGM: the real library says something sensible."""
+"""On a machine with a GPU and DCGM: plausible values from the real library."""
 
 import os
 import shutil
@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from exporter.node.dcgm.source import DcgmSource
-from exporter.node.devices.readings import ReaderConfig
+from exporter.node.devices.device_source import ReaderConfig
 from exporter.source import SourceError
-from tests.exporter.node.dcgm.fixture import cells, wanted
+from tests.exporter.node.dcgm.fixture import samples, wanted
 
 
 @pytest.fixture
@@ -32,6 +32,6 @@ def test_a_real_gpu_has_a_uuid_a_temperature_and_memory(source):
         raise
     assert readings.inventory
     assert all(device.uuid.startswith("GPU-") for device in readings.inventory)
-    shown = cells(readings)
-    assert all(5 < value < 110 for key, value in shown.items() if key[3] == 150)
-    assert any(key[3] == 250 for key in shown)
+    exposed = samples(readings)
+    assert all(5 < value < 110 for key, value in exposed.items() if key[3] == 150)
+    assert any(key[3] == 250 for key in exposed)

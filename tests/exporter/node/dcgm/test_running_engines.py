@@ -1,4 +1,4 @@
-"""Engines that are there already, by their sockets and by /proc."""
+"""Engines that already run on the node, found by their sockets and in /proc."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ from exporter.node.dcgm.running_engines import foreign_engines, listening_engine
 
 @pytest.fixture
 def add(tmp_path):
-    """Puts a process into a /proc made up in tmp_path."""
+    """Adds a process to a /proc in tmp_path."""
     (tmp_path / "meminfo").write_text("")
 
     def process(pid, comm="python3", maps=""):
@@ -19,12 +19,6 @@ def add(tmp_path):
         (tmp_path / str(pid) / "maps").write_text(maps)
 
     return process
-
-
-def unused_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def test_a_unix_socket_comes_before_the_port(tmp_path):
@@ -41,18 +35,20 @@ def test_a_port_that_accepts_is_an_engine(tmp_path):
         assert listening_engine(port, str(tmp_path / "none")) == f"127.0.0.1:{port}"
 
 
-def test_a_socket_file_that_nobody_serves_is_none(tmp_path):
+def test_a_socket_file_and_a_port_on_which_nothing_listens_are_no_engine(tmp_path):
     path = str(tmp_path / "engine")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
-    assert listening_engine(unused_port(), path) is None
+    with socket.socket() as bound:  # but never listens, so that no other process gets the port meanwhile
+        bound.bind(("127.0.0.1", 0))
+        assert listening_engine(bound.getsockname()[1], path) is None
 
 
 DCGM = "7f00-7f01 r-xp 00000000 00:1 1 /usr/lib/libdcgm.so.4.5.3\n"
 NVML = "7f02-7f03 r-xp 00000000 00:1 2 /usr/lib/libnvidia-ml.so.570.133.20\n"
 
 
-def test_a_host_engine_and_an_embedded_engine_are_engines_a_client_is_none(tmp_path, add):
+def test_a_host_engine_and_an_embedded_engine_are_engines_and_a_client_is_not(tmp_path, add):
     add(10, comm="nv-hostengine")
     add(11, comm="dcgm-exporter", maps=DCGM + NVML)
     add(12, comm="dcgmi", maps=DCGM)
@@ -65,7 +61,7 @@ def test_our_own_engine_is_not_foreign(tmp_path, add):
     assert foreign_engines(tmp_path) == ()
 
 
-def test_a_process_that_went_meanwhile_is_passed_over(tmp_path):
+def test_a_process_that_has_ended_is_ignored(tmp_path):
     (tmp_path / "99").mkdir()
     assert foreign_engines(tmp_path) == ()
 

@@ -1,4 +1,4 @@
-"""The counters file is read as generously as its users write it."""
+"""The counters file: every spelling of a row that is accepted, and one message for each row that is not."""
 
 from importlib.resources import files
 
@@ -35,7 +35,7 @@ def test_comments_may_be_indented_and_blank_lines_are_skipped():
 
 
 @pytest.mark.parametrize(
-    ("line", "sentence"),
+    ("line", "message"),
     [
         ("DCGM_FI_NO_SUCH, gauge, x", "f.csv, line 2: unknown field 'DCGM_FI_NO_SUCH'"),
         (f"{TEMP}, histogram, x", "f.csv, line 2: type 'histogram' of DCGM_FI_DEV_GPU_TEMP is not one of "),
@@ -44,18 +44,18 @@ def test_comments_may_be_indented_and_blank_lines_are_skipped():
         ("DCGM_FI_DEV_SM_CLOCK, gauge, x", "f.csv, line 2: DCGM_FI_DEV_SM_CLOCK is listed twice"),
     ],
 )
-def test_a_bad_row_costs_only_itself_and_is_named(line, sentence):
+def test_a_bad_row_is_reported_and_all_others_are_used(line, message):
     counters = parse(f"DCGM_FI_DEV_SM_CLOCK, gauge, x\n{line}\n{TEMP}, gauge, y", "f.csv")
     assert {"DCGM_FI_DEV_SM_CLOCK", TEMP} >= {row.name for row in counters.rows} >= {"DCGM_FI_DEV_SM_CLOCK"}
     (problem,) = counters.problems
-    assert problem.startswith(sentence)
+    assert problem.startswith(message)
 
 
 @pytest.mark.parametrize(
     ("file", "metrics", "labels"),
     [("default-counters.csv", 25, 1), ("dcp-metrics-included.csv", 25, 1), ("1.x-compatibility-metrics.csv", 22, 0)],
 )
-def test_the_shipped_files_have_no_problem(file, metrics, labels):
+def test_every_row_of_the_shipped_files_can_be_used(file, metrics, labels):
     counters = parse(files("exporter.node.devices").joinpath("defaults", file).read_text(), file)
     assert counters.problems == ()
     assert [row.type == "label" for row in counters.rows].count(False) == metrics
@@ -63,6 +63,6 @@ def test_the_shipped_files_have_no_problem(file, metrics, labels):
 
 
 @given(st.text())
-def test_no_text_whatever_breaks_the_reader(text):
+def test_no_text_makes_parsing_fail(text):
     counters = parse(text, "f")
     assert len(counters.rows) + len(counters.problems) <= len(text.splitlines())

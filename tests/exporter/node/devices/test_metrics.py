@@ -1,82 +1,94 @@
-"""Readings become families: scope, label rows, absence, and identity."""
+"""Metric families made from readings: labels, label rows, missing samples, and the series about the devices."""
 
 from prometheus_client import CollectorRegistry
 
 from exporter.exposition.render import render
 from exporter.node.devices.counters_file import parse
-from exporter.node.devices.labels import NOBODY, DeviceLabelCache, Holder, LabelStyle, canonical_model, device_labels
+from exporter.node.devices.device import Device
+from exporter.node.devices.labels import (
+    NO_CONTAINER,
+    DeviceLabelCache,
+    ExclusiveContainer,
+    LabelStyle,
+    device_schema,
+)
 from exporter.node.devices.metrics import (
-    InventoryFamilies,
-    columns,
+    InventoryMetrics,
     dcgm_families,
     field_names,
     label_rows,
+    samples_by_field,
     unsupported,
 )
-from exporter.node.devices.readings import Block, Device, Readings, Rejection
+from exporter.node.devices.readings import Batch, Readings, Rejection
 
 GPU = Device("GPU-a", 0, "00000000:07:00.0", 3, "NVIDIA H200", serial="S1", mig_enabled=False)
-PARENT = Device("GPU-b", 1, "00000000:0A:00.0", 1, "NVIDIA H200", mig_enabled=True)
+MIG_GPU = Device("GPU-b", 1, "00000000:0A:00.0", 1, "NVIDIA H200", mig_enabled=True)
 INSTANCE = Device("GPU-b", 1, "00000000:0A:00.0", 1, "NVIDIA H200", gi=7, profile="1g.18gb")
-SHARED = Device("GPU-b", 1, "00000000:0A:00.0", 1, "NVIDIA H200", gi=3, ci=1, profile="2g.35gb")
+COMPUTE_INSTANCE = Device("GPU-b", 1, "00000000:0A:00.0", 1, "NVIDIA H200", gi=3, ci=1, profile="2g.35gb")
 STYLE = LabelStyle("n1")
 COUNTERS = parse(
     "DCGM_FI_DEV_GPU_TEMP, gauge, T.\nDCGM_FI_DEV_FB_USED, gauge, F.\nDCGM_FI_DRIVER_VERSION, label, D.", "f"
 )
+SCHEMA = device_schema(STYLE, ("DCGM_FI_DRIVER_VERSION",))
 READINGS = Readings(
     "simulated",
     1.0,
-    (GPU, PARENT, INSTANCE),
-    blocks=(
-        Block((0,), (150, 252, 1), ((40,), (1000,), ("580.1",))),
-        Block((1,), (150, 1), ((None,), ("580.2",))),
-        Block((2,), (252,), ((77,),)),
+    (GPU, MIG_GPU, INSTANCE),
+    batches=(
+        Batch((0,), (150, 252, 1), ((40,), (1000,), ("580.1",))),
+        Batch((1,), (150, 1), ((None,), ("580.2",))),
+        Batch((2,), (252,), ((77,),)),
     ),
     rejections=(Rejection(150, "blank", 1), Rejection(999, "blank", 4)),
     down=("GPU-b",),
 )
 
 
-def page(families):
+def exposition(families):
     return render(families, CollectorRegistry()).text.decode()
 
 
-def test_series_carry_identity_host_label_rows_and_explicitly_empty_holders():
-    text = device_labels(GPU, NOBODY, (("DCGM_FI_DRIVER_VERSION", "580.1"),), STYLE).text
-    assert text == (
+def labels_of(device, container=NO_CONTAINER, rows=(), style=STYLE):
+    schema = device_schema(style, tuple(name for name, _ in rows))
+    (labels,) = DeviceLabelCache(style, schema).labels([device], [container], [rows])
+    return labels.text
+
+
+def test_series_carry_the_device_the_host_the_label_rows_and_empty_allocation_labels():
+    assert labels_of(GPU, rows=(("DCGM_FI_DRIVER_VERSION", "580.1"),)) == (
         '{gpu="0",UUID="GPU-a",pci_bus_id="00000000:07:00.0",device="nvidia3",modelName="NVIDIA H200",hostname="n1",'
         'DCGM_FI_DRIVER_VERSION="580.1",namespace="",pod="",container=""}'
     )
 
 
-def test_an_instance_carries_profile_and_id_and_a_shared_one_its_compute_instance():
-    assert 'GPU_I_PROFILE="1g.18gb",GPU_I_ID="7",hostname' in device_labels(INSTANCE, NOBODY, (), STYLE).text
-    assert 'GPU_I_ID="3",GPU_CI_ID="1",hostname' in device_labels(SHARED, NOBODY, (), STYLE).text
+def test_a_mig_device_carries_profile_and_instance_id_and_a_compute_instance_its_id_too():
+    assert 'GPU_I_PROFILE="1g.18gb",GPU_I_ID="7",hostname' in labels_of(INSTANCE)
+    assert 'GPU_I_ID="3",GPU_CI_ID="1",hostname' in labels_of(COMPUTE_INSTANCE)
 
 
-def test_renaming_options_are_those_of_dcgm_exporter():
+def test_the_device_file_is_named_by_index_where_the_minor_number_is_unknown():
+    assert 'device="nvidia5"' in labels_of(Device("GPU-a", 5, "00000000:07:00.0", -1, "NVIDIA H200"))
+
+
+def test_the_options_that_rename_labels_are_those_of_dcgm_exporter():
     style = LabelStyle("n1", "both", old_namespace=True, replace_blanks_in_model=True)
-    text = device_labels(GPU, Holder("ns", "p", "c"), (), style).text
+    text = labels_of(GPU, ExclusiveContainer("ns", "p", "c"), style=style)
     assert 'uuid="GPU-a"' in text
     assert 'modelName="NVIDIA-H200",hostname="n1",Hostname="n1"' in text
     assert 'pod_namespace="ns",pod_name="p",container_name="c"' in text
-    bare = device_labels(GPU, Holder("ns", "p", "c"), (), LabelStyle("n1", "none", holder=False)).text
+    bare = labels_of(GPU, ExclusiveContainer("ns", "p", "c"), style=LabelStyle("n1", "none", allocation_labels=False))
     assert "hostname" not in bare
     assert "pod" not in bare
 
 
-def test_the_canonical_model_has_no_blanks_and_no_sharing_or_mig_suffix():
-    assert canonical_model("NVIDIA H100 80GB HBM3") == "NVIDIA-H100-80GB-HBM3"
-    assert canonical_model("NVIDIA-H100-80GB-HBM3-SHARED") == "NVIDIA-H100-80GB-HBM3"
-    assert canonical_model("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb") == "NVIDIA-A100-SXM4-40GB"
-
-
-def test_absent_cells_are_absent_and_label_rows_reach_the_instances_of_a_board():
-    by_field = columns(READINGS)
+def test_a_sample_without_a_value_is_absent_and_label_rows_reach_the_mig_devices_of_a_gpu():
+    by_field = samples_by_field(READINGS)
     rows = label_rows(COUNTERS, READINGS, by_field)
     assert [dict(row)["DCGM_FI_DRIVER_VERSION"] for row in rows] == ["580.1", "580.2", "580.2"]
-    labels = DeviceLabelCache(STYLE).labels(READINGS.inventory, [NOBODY] * 3, rows)
-    lines = [line for line in page(dcgm_families(COUNTERS, by_field, labels)).splitlines() if line[0] != "#"]
+    labels = DeviceLabelCache(STYLE, SCHEMA).labels(READINGS.inventory, [NO_CONTAINER] * 3, rows)
+    families = dcgm_families(COUNTERS, by_field, labels, SCHEMA)
+    lines = [line for line in exposition(families).splitlines() if line[0] != "#"]
     assert [line.split("{")[0] + " " + line.split()[-1] for line in lines] == [
         "DCGM_FI_DEV_GPU_TEMP 40",
         "DCGM_FI_DEV_FB_USED 1000",
@@ -84,40 +96,42 @@ def test_absent_cells_are_absent_and_label_rows_reach_the_instances_of_a_board()
     ]
 
 
-def test_equal_inputs_get_the_same_label_objects_and_others_are_forgotten():
-    cache = DeviceLabelCache(STYLE)
-    first = cache.labels((GPU,), (NOBODY,), ((),))
-    assert cache.labels((GPU,), (NOBODY,), ((),))[0] is first[0]
-    assert cache.labels((GPU,), (Holder("a", "b", "c"),), ((),))[0] is not first[0]
-    assert cache.labels((GPU,), (NOBODY,), ((),))[0] is not first[0]
+def test_equal_inputs_give_the_same_label_objects_and_only_those_of_the_last_collection_are_kept():
+    cache = DeviceLabelCache(STYLE, SCHEMA)
+    first = cache.labels((GPU,), (NO_CONTAINER,), ((),))
+    assert cache.labels((GPU,), (NO_CONTAINER,), ((),))[0] is first[0]
+    assert cache.labels((GPU,), (ExclusiveContainer("a", "b", "c"),), ((),))[0] is not first[0]
+    assert cache.labels((GPU,), (NO_CONTAINER,), ((),))[0] is not first[0]
 
 
 def test_a_lost_gpu_is_down_and_not_observed_but_still_expected():
-    families = page(InventoryFamilies("n1").families(READINGS, expected=0))
+    families = exposition(InventoryMetrics("n1").families(READINGS, expected=0))
     assert 'gpugauge_device_up{gpu="0",UUID="GPU-a",hostname="n1"} 1' in families
     assert 'gpugauge_device_up{gpu="1",UUID="GPU-b",hostname="n1"} 0' in families
     assert 'gpugauge_devices_observed{hostname="n1"} 1' in families
     assert 'gpugauge_devices_expected{hostname="n1"} 2' in families
-    assert 'gpugauge_devices_expected{hostname="n1"} 8' in page(InventoryFamilies("n1").families(READINGS, expected=8))
+    more = exposition(InventoryMetrics("n1").families(READINGS, expected=8))
+    assert 'gpugauge_devices_expected{hostname="n1"} 8' in more
 
 
-def test_static_facts_live_on_the_info_series_alone():
-    families = page(InventoryFamilies("n1").families(READINGS, expected=0))
+def test_what_does_not_change_is_a_label_of_the_info_series_alone():
+    families = exposition(InventoryMetrics("n1").families(READINGS, expected=0))
     assert 'model="NVIDIA-H200",serial="S1",mig_mode="disabled",hostname="n1"} 1' in families
     assert 'model="NVIDIA-H200",GPU_I_PROFILE="1g.18gb",GPU_I_ID="7",hostname="n1"} 1' in families
 
 
 def test_unsupported_fields_are_named_as_the_file_names_them():
     family = unsupported(READINGS, field_names(COUNTERS), "n1")
-    assert page([family]).splitlines()[-1] == (
+    assert exposition([family]).splitlines()[-1] == (
         'gpugauge_field_unsupported_devices{field="DCGM_FI_DEV_GPU_TEMP",reason="blank",hostname="n1"} 1'
     )
 
 
-def test_a_board_that_nobody_lists_any_more_is_still_expected():
-    families = InventoryFamilies("n1")
+def test_a_gpu_that_is_no_longer_listed_is_still_expected():
+    families = InventoryMetrics("n1")
     families.families(READINGS, expected=0)
-    later = page(families.families(Readings("simulated", 2.0, (GPU,)), expected=0))
+    later = exposition(families.families(Readings("simulated", 2.0, (GPU,)), expected=0))
     assert 'gpugauge_devices_expected{hostname="n1"} 2' in later
     assert 'gpugauge_devices_observed{hostname="n1"} 1' in later
-    assert 'gpugauge_devices_expected{hostname="n1"} 2' in page(families.families(Readings("dcgm", 3.0, ()), 0))
+    without_any = exposition(families.families(Readings("dcgm", 3.0, ()), 0))
+    assert 'gpugauge_devices_expected{hostname="n1"} 2' in without_any

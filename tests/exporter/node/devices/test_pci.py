@@ -1,4 +1,4 @@
-"""GPUs are counted on the bus by vendor and class, whether or not a driver knows them."""
+"""GPUs are counted on the PCI bus by vendor and class, with or without a driver."""
 
 from exporter.node.devices.pci import count_gpus
 
@@ -20,5 +20,5 @@ def test_only_nvidias_display_controllers_count_and_no_virtual_functions(tmp_pat
     assert count_gpus(tmp_path) == 2
 
 
-def test_a_machine_without_a_bus_has_none(tmp_path):
+def test_a_machine_without_a_pci_bus_has_no_gpus(tmp_path):
     assert count_gpus(tmp_path / "missing") == 0

@@ -1,4 +1,4 @@
-"""The compiled libnvidia-ml.so.1 in place of the driver's own, for every test of this process that asks pynvml."""
+"""The compiled fake libnvidia-ml.so.1 in place of the driver's own, for every test of this process that uses pynvml."""
 
 import ctypes
 
@@ -9,27 +9,29 @@ from exporter.node.nvml.source import NvmlSource
 from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.nvml.fixture import Clock, config
 from tests.fakes.build import build
-from tests.fakes.scenario_table import VARIABLE, Player
+from tests.fakes.scenario_table import VARIABLE, ScenarioTable
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
     directory = tmp_path_factory.mktemp("nvml")
     loaded = ctypes.CDLL(str(build(directory, only="libnvidia-ml")["libnvidia-ml.so.1"]))
-    pynvml.nvmlLib = loaded  # where a test before has loaded the real one, its name no longer leads to ours
+    pynvml.nvmlLib = (
+        loaded  # where an earlier test has loaded the real library, the loader no longer finds ours by name
+    )
     return loaded
 
 
 @pytest.fixture
-def play(library, tmp_path, monkeypatch):
-    """Play a scenario, or a built-in one by name; the table shows its beginning."""
+def scenario_table(library, tmp_path, monkeypatch):
+    """Give the fake library a scenario, or a built-in one by name, at its beginning. `tick` moves it on."""
 
     def start(scenario):
         scenario = scenario if isinstance(scenario, Scenario) else load(scenario)
-        player = Player(scenario, tmp_path / "table")
-        monkeypatch.setenv(VARIABLE, str(player.path))
-        player.tick(0)
-        return player
+        table = ScenarioTable(scenario, tmp_path / "table")
+        monkeypatch.setenv(VARIABLE, str(table.path))
+        table.tick(0)
+        return table
 
     return start
 
@@ -41,7 +43,7 @@ def clock():
 
 @pytest.fixture
 def open_source(clock):
-    """A source over these fields (default: every one) that does not wait for second samples."""
+    """Open a source over these fields (default: every one) that does not wait for second samples."""
     opened = []
 
     def start(*ids, **options):

@@ -1,13 +1,14 @@
-"""What the tests of the NVML source share: a clock to turn, a scenario to change, cells by what they belong to."""
+"""What the tests of the NVML source share: a clock, scenarios with other events, and samples by device and field."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.field import fields
-from exporter.node.devices.readings import Cell, ReaderConfig, Readings
-from exporter.node.simulation.document import Event
+from exporter.node.devices.readings import Readings, SampleValue
+from exporter.node.simulation.document import ScenarioEvent
 from exporter.node.simulation.scenario import Scenario, load
 
 Key = tuple[str, int, int, int]
@@ -16,7 +17,7 @@ ALL = tuple(sorted(fields()))
 
 @dataclass
 class Clock:
-    """Seconds that pass only when told to."""
+    """A clock that a test moves on, in seconds."""
 
     now: float = 1000.0
 
@@ -25,20 +26,21 @@ class Clock:
 
 
 def config(ids: Iterable[int] = ALL) -> ReaderConfig:
+    """Configure the source for these fields."""
     return ReaderConfig(source="nvml", fields=tuple(fields()[i].wanted() for i in ids), interval=1.0)
 
 
-def with_events(name: str, *events: Event) -> Scenario:
-    """A built-in scenario with these events and none of its own."""
+def with_events(name: str, *events: ScenarioEvent) -> Scenario:
+    """Return a built-in scenario with these events instead of its own."""
     return Scenario(name, msgspec.structs.replace(load(name).document, events=events))
 
 
-def cells(readings: Readings) -> dict[Key, Cell]:
-    """Every cell by (uuid, gi, ci, field); no pair may be there twice."""
-    found: dict[Key, Cell] = {}
-    for block in readings.blocks:
-        for field, column in zip(block.fields, block.columns, strict=True):
-            for index, value in zip(block.devices, column, strict=True):
+def samples(readings: Readings) -> dict[Key, SampleValue]:
+    """Return every sample by (uuid, gi, ci, field); none may be there twice."""
+    found: dict[Key, SampleValue] = {}
+    for batch in readings.batches:
+        for field, column in zip(batch.fields, batch.columns, strict=True):
+            for index, value in zip(batch.devices, column, strict=True):
                 device = readings.inventory[index]
                 key = (device.uuid, device.gi, device.ci, field)
                 assert key not in found
@@ -46,11 +48,11 @@ def cells(readings: Readings) -> dict[Key, Cell]:
     return found
 
 
-def column(readings: Readings, field: int) -> Sequence[Cell]:
-    """One field of every device that was asked, in the order of the inventory."""
-    return [value for key, value in cells(readings).items() if key[3] == field]
+def column(readings: Readings, field: int) -> Sequence[SampleValue]:
+    """Return one field of every device that it was read of, in the order of the inventory."""
+    return [value for key, value in samples(readings).items() if key[3] == field]
 
 
 def counted(readings: Readings, field: int) -> dict[str, int]:
-    """Why cells of a field are missing, and how many."""
+    """Return how many values of a field were rejected, by reason."""
     return {rejection.reason: rejection.count for rejection in readings.rejections if rejection.field == field}

@@ -1,55 +1,55 @@
-"""One scenario through both stand-in libraries: the two sources agree wherever both can know."""
+"""One scenario through both fake libraries: the `dcgm` and the `nvml` source give the same wherever both can."""
 
 import msgspec
 import pytest
 
 from exporter.node.nvml.source import NvmlSource
-from tests.exporter.node.dcgm.fixture import Stage
-from tests.exporter.node.nvml.fixture import Clock, cells, config
-from tests.exporter.node.nvml.test_source import MORE_FROM_NVML, UNKNOWN_TO_NVML, gpm_can, near
+from tests.exporter.node.dcgm.fixture import EngineFixture
+from tests.exporter.node.nvml.fixture import Clock, config, samples
+from tests.exporter.node.nvml.test_source import MORE_FROM_NVML, NOT_IN_NVML, has_value, near
 from tests.exporter.node.nvml.test_source import fields as known_fields
 
 NEWER_THAN_THE_ENGINE = {175, 1080, 1084, 1091, 1092, 1220, 1501, 1507, 1523}
-"""Fields that the scenarios' engine (4.2) does not know; some of them its driver does."""
-ASKED = tuple(sorted(known_fields().keys() - {6, 4}))
+"""Fields that the engine of the scenarios (4.2) does not have; some of them NVML has."""
+FIELDS = tuple(sorted(known_fields().keys() - {6, 4}))
 
 
 @pytest.fixture
 def both(library, tmp_path):
-    """A scenario and a moment through both sources: (dcgm's, nvml's) readings."""
+    """Read a scenario at a time through both sources: returns the readings of `dcgm` and of `nvml`."""
     opened = []
 
-    def read(name, moment):
-        stage = Stage(tmp_path, name)
+    def read(name, t):
+        engine = EngineFixture(tmp_path, name)
         clock = Clock()
-        nvml = NvmlSource(config(ASKED), clock=clock, patience=0.0)
-        opened.extend((nvml, stage))
-        dcgm = stage.source(*ASKED)
+        nvml = NvmlSource(config(FIELDS), clock=clock, patience=0.0)
+        opened.extend((nvml, engine))
+        dcgm = engine.source(*FIELDS)
         nvml.read()
         dcgm.read()
-        stage.at(moment)
+        engine.at(t)
         clock.now += 1
         return dcgm.read(), nvml.read()
 
     yield read
-    for one in opened:
-        one.close()
+    for each in opened:
+        each.close()
 
 
 @pytest.mark.parametrize("name", ["whole", "mig", "time_sliced"])
-def test_names_labels_and_values_are_the_same(both, name):
+def test_devices_and_values_are_the_same(both, name):
     dcgm, nvml = both(name, 5)
-    # DCGM does not tell the NUMA node.
+    # DCGM has no field of the NUMA node.
     assert dcgm.inventory == tuple(msgspec.structs.replace(device, numa_node=-1) for device in nvml.inventory)
     devices = {(d.uuid, d.gi, d.ci): d for d in nvml.inventory}
-    theirs, ours = cells(dcgm), cells(nvml)
-    assert {key[3] for key in ours.keys() - theirs.keys()} == NEWER_THAN_THE_ENGINE
+    from_dcgm, from_nvml = samples(dcgm), samples(nvml)
+    assert {key[3] for key in from_nvml.keys() - from_dcgm.keys()} == NEWER_THAN_THE_ENGINE
     comparable = {
         key: value
-        for key, value in theirs.items()
-        if key[3] not in UNKNOWN_TO_NVML | MORE_FROM_NVML and gpm_can(devices[key[:3]], key[3])
+        for key, value in from_dcgm.items()
+        if key[3] not in NOT_IN_NVML | MORE_FROM_NVML and has_value(devices[key[:3]], key[3])
     }
     for key, value in comparable.items():
-        assert near(ours[key], value), (key, ours[key], value)
-    shown = {key[:3] for key, value in comparable.items() if value is not None}
-    assert shown == devices.keys() - {key for key in devices if key[2] >= 0}
+        assert near(from_nvml[key], value), (key, from_nvml[key], value)
+    exposed = {key[:3] for key, value in comparable.items() if value is not None}
+    assert exposed == devices.keys() - {key for key in devices if key[2] >= 0}

@@ -1,4 +1,4 @@
-"""Passes of the NVML source over scenarios, through the real pynvml and the compiled stand-in."""
+"""Collections of the NVML source over scenarios, through the real pynvml and the compiled fake library."""
 
 import time
 from importlib.resources import files
@@ -8,79 +8,79 @@ import pytest
 
 from exporter.node.devices.counters_file import parse
 from exporter.node.devices.field import fields
-from exporter.node.simulation.document import Call, Cells, Lost, Mig, Xid
+from exporter.node.simulation.document import CallFault, GpuLoss, MigChange, SampleFault, XidEvent
 from exporter.node.simulation.scenario import Scenario, load
 from exporter.node.simulation.source import readings as simulated
 from exporter.source import SourceError
-from tests.exporter.node.nvml.fixture import cells, column, config, counted, with_events
+from tests.exporter.node.nvml.fixture import column, config, counted, samples, with_events
 
-UNKNOWN_TO_NVML = {6, 170, 171, 172, 173, 175, 200, 201, 285, 450, 497, 498, 499, 526, 1080, 1084, 1091, 1092} | {
+NOT_IN_NVML = {6, 170, 171, 172, 173, 175, 200, 201, 285, 450, 497, 498, 499, 526, 1080, 1084, 1091, 1092} | {
     1200, 1201, 1202, 1203, 1206, 1212, 1216, 1218, 1220, 1507,
 }  # fmt: skip
-"""Fields that the source never gives."""
+"""Fields that the source never has."""
 MORE_FROM_NVML = {4, 843, 897}
-"""Fields that the scenarios leave out although the stand-in's driver can tell them."""
+"""Fields that the fake library has although the scenarios do not give them."""
 
 
 def near(a, b):
-    """Equal; power passes through milliwatts and rates through counters."""
+    """Whether two values are equal as far as milliwatts and counters allow: power and rates are rounded by them."""
     if isinstance(a, str) or isinstance(b, str) or a is None or b is None:
         return a == b
     return type(a) is type(b) and a == pytest.approx(b, abs=1 if isinstance(a, int) and a > 1000 else 1e-3, rel=1e-9)
 
 
-def gpm_can(device, field):
-    """Hopper and newer, and not inside a compute instance."""
+def has_value(device, field):
+    """Whether NVML has a value: of engine activity (GPM) only on Hopper, and not of a compute instance."""
     return fields()[field].watch != "profiling" or (device.architecture == "hopper" and device.ci < 0)
 
 
 @pytest.mark.parametrize("name", ["whole", "mig", "time_sliced"])
-@pytest.mark.parametrize("moment", [5, 61])
-def test_the_same_scenario_gives_what_the_simulated_source_gives(play, open_source, clock, name, moment):
-    player, source = play(name), open_source()
-    player.tick(moment)
+@pytest.mark.parametrize("t", [5, 61])
+def test_the_same_scenario_gives_what_the_simulated_source_gives(scenario_table, open_source, clock, name, t):
+    table, source = scenario_table(name), open_source()
+    table.tick(t)
     source.read()
     clock.now += 1
-    state = player.tick(moment)
-    found, wanted = source.read(), simulated(state, config(), 0.0)
-    assert found.inventory == wanted.inventory
-    assert found.down == wanted.down == ()
-    devices = {(d.uuid, d.gi, d.ci): d for d in wanted.inventory}
-    ours = cells(found)
-    assert ours.keys() == cells(wanted).keys()
-    for key, value in cells(wanted).items():
-        if key[3] in UNKNOWN_TO_NVML or not gpm_can(devices[key[:3]], key[3]):
+    state = table.tick(t)
+    found, expected = source.read(), simulated(state, config(), 0.0)
+    assert found.inventory == expected.inventory
+    assert found.down == expected.down == ()
+    devices = {(d.uuid, d.gi, d.ci): d for d in expected.inventory}
+    ours = samples(found)
+    assert ours.keys() == samples(expected).keys()
+    for key, value in samples(expected).items():
+        if key[3] in NOT_IN_NVML or not has_value(devices[key[:3]], key[3]):
             assert ours[key] is None, key
         elif key[3] not in MORE_FROM_NVML:
             assert near(ours[key], value), (key, ours[key], value)
 
 
-def test_every_field_of_the_default_file_but_the_vgpu_licence_has_a_value_on_a_hopper_board(play, open_source, clock):
+def test_every_field_of_the_default_file_but_the_vgpu_license_has_a_value_on_hopper(scenario_table, open_source, clock):
     text = files("exporter.node.devices").joinpath("defaults", "default-counters.csv").read_text()
     ids = [field.id for field in parse(text, "default").fields]
-    player = play("whole")
-    uuid = first_uuid(player)
-    player.scenario = with_events("whole", Xid(uuid, 1, 31))
+    table = scenario_table("whole")
+    uuid = first_uuid(table)
+    table.scenario = with_events("whole", XidEvent(uuid, 1, 31))
     source = open_source(*ids)
     source.read()
-    player.tick(2)
+    table.tick(2)
     clock.now += 1
-    first = {key[3]: value for key, value in cells(source.read()).items() if key[0] == uuid}
+    first = {key[3]: value for key, value in samples(source.read()).items() if key[0] == uuid}
     assert {field for field, value in first.items() if value is None} == {526}
     assert first[230] == 31
     assert set(first) == set(ids)
 
 
-GIVEN_BY_THE_BOARD = {1, 2, 4, 5, 50, 52, 53, 54, 55, 57, 63, 67, 69, 85, 94, 254}
+FROM_THE_DEVICE = {1, 2, 4, 5, 50, 52, 53, 54, 55, 57, 63, 67, 69, 85, 94, 254}
 ONE_COUNTER = {1420: 240, 1421: 242}
-"""Two fields that NVML gives as one."""
+"""DCGM field -> the other DCGM field that is the same NVML counter."""
 
 
 def distinct(flag):
-    """A value for each field that no other field has; of the flags, only this one is set."""
+    """Return a different value for each field; of the fields that are 0 or 1, only `flag` is 1."""
     values = {}
     for number, field in fields().items():
-        if number in UNKNOWN_TO_NVML | GIVEN_BY_THE_BOARD or field.kind == "string":
+        if number in NOT_IN_NVML | FROM_THE_DEVICE or field.kind == "string":
             continue
         if field.high == 1:
             values[number] = int(number == flag)
@@ -93,25 +93,25 @@ def distinct(flag):
 
 
 @pytest.mark.parametrize("flag", [number for number, field in fields().items() if field.high == 1 and number != 254])
-def test_no_field_has_the_value_of_another(play, open_source, clock, flag):
+def test_no_field_has_the_value_of_another(scenario_table, open_source, clock, flag):
     document = load("whole").document
-    board = msgspec.structs.replace(document.devices[0], use=(), fields=distinct(flag))
-    player = play(Scenario("distinct", msgspec.structs.replace(document, devices=(board,), events=())))
+    gpu = msgspec.structs.replace(document.devices[0], use=(), fields=distinct(flag))
+    table = scenario_table(Scenario("distinct", msgspec.structs.replace(document, devices=(gpu,), events=())))
     source = open_source()
     source.read()
     clock.now += 1
-    ours, wanted = cells(source.read()), cells(simulated(player.tick(0), config(), 0.0))
-    for key, value in wanted.items():
-        if key[3] not in UNKNOWN_TO_NVML | GIVEN_BY_THE_BOARD | {230, 449, 843, 897}:
+    ours, expected = samples(source.read()), samples(simulated(table.tick(0), config(), 0.0))
+    for key, value in expected.items():
+        if key[3] not in NOT_IN_NVML | FROM_THE_DEVICE | {230, 449, 843, 897}:
             assert near(ours[key], value), (key, ours[key], value)
 
 
-def first_uuid(player):
-    return player.scenario.document.devices[0].uuid
+def first_uuid(table):
+    return table.scenario.document.devices[0].uuid
 
 
-def test_engine_activity_needs_two_samples(play, open_source, clock):
-    play("whole")
+def test_engine_activity_needs_two_samples(scenario_table, open_source, clock):
+    scenario_table("whole")
     source = open_source(1004)
     first = source.read()
     assert set(column(first, 1004)) == {None}
@@ -120,8 +120,8 @@ def test_engine_activity_needs_two_samples(play, open_source, clock):
     assert None not in column(source.read(), 1004)
 
 
-def test_samples_less_than_a_tenth_of_a_second_apart_are_not_compared(play, open_source, clock):
-    play("whole")
+def test_samples_less_than_a_tenth_of_a_second_apart_are_not_compared(scenario_table, open_source, clock):
+    scenario_table("whole")
     source = open_source(1001)
     source.read()
     clock.now += 0.05
@@ -130,12 +130,12 @@ def test_samples_less_than_a_tenth_of_a_second_apart_are_not_compared(play, open
     assert None not in column(source.read(), 1001)
 
 
-def test_with_patience_the_first_page_is_complete(play, open_source):
-    play("mig")
+def test_with_patience_the_first_collection_is_complete(scenario_table, open_source):
+    scenario_table("mig")
     source = open_source(1001, 1005, clock=time.monotonic, patience=0.5)
     readings = source.read()
     devices = readings.inventory
-    missing = {key for key, value in cells(readings).items() if value is None}
+    missing = {key for key, value in samples(readings).items() if value is None}
     assert {key[:2] for key in missing} <= {(d.uuid, d.gi) for d in devices if d.ci >= 0}
 
 
@@ -148,80 +148,80 @@ def test_with_patience_the_first_page_is_complete(play, open_source):
         ("no_permission", "no_permission"),
     ],
 )
-def test_a_value_that_is_missing_is_absent_and_counted_by_its_reason(play, open_source, clock, sentinel, reason):
+def test_a_missing_value_is_none_and_counted_by_its_reason(scenario_table, open_source, clock, sentinel, reason):
     ids = (100, 140, 150, 155, 156, 202, 203, 250, 393, 1001)
-    play(with_events("whole", Cells(sentinel=sentinel)))
+    scenario_table(with_events("whole", SampleFault(sentinel=sentinel)))
     source = open_source(*ids)
     source.read()
     clock.now += 1
     readings = source.read()
-    assert set(cells(readings).values()) == {None}
+    assert set(samples(readings).values()) == {None}
     assert {field: counted(readings, field) for field in ids} == {field: {reason: 8} for field in ids}
 
 
-def test_one_missing_value_costs_only_its_own_field(play, open_source):
-    play(with_events("whole", Cells(fields=("DCGM_FI_DEV_GPU_TEMP",), sentinel="not_supported")))
+def test_a_missing_value_affects_only_its_own_field(scenario_table, open_source):
+    scenario_table(with_events("whole", SampleFault(fields=("DCGM_FI_DEV_GPU_TEMP",), sentinel="not_supported")))
     readings = open_source(100, 150, 155).read()
     assert set(column(readings, 150)) == {None}
     assert None not in column(readings, 100)
     assert None not in column(readings, 155)
 
 
-def test_a_value_above_what_can_be_is_out_of_range(play, open_source):
+def test_a_value_above_the_largest_possible_is_out_of_range(scenario_table, open_source):
     document = load("whole").document
     first, *others = document.devices
     first = msgspec.structs.replace(first, fields={**first.fields, "DCGM_FI_DEV_GPU_UTIL": 101})
-    play(Scenario("changed", msgspec.structs.replace(document, devices=(first, *others))))
+    scenario_table(Scenario("changed", msgspec.structs.replace(document, devices=(first, *others))))
     readings = open_source(203).read()
     assert column(readings, 203)[0] is None
     assert counted(readings, 203) == {"out_of_range": 1}
 
 
 @pytest.mark.parametrize("seen", ["status", "absent"])
-def test_a_lost_board_goes_down_keeps_its_name_and_costs_nobody_else_anything(play, open_source, clock, seen):
-    player = play("whole")
-    uuid = first_uuid(player)
-    player.scenario = with_events("whole", Lost(uuid, 10, seen=seen))
+def test_a_lost_gpu_is_down_keeps_its_labels_and_affects_no_other_gpu(scenario_table, open_source, clock, seen):
+    table = scenario_table("whole")
+    uuid = first_uuid(table)
+    table.scenario = with_events("whole", GpuLoss(uuid, 10, seen=seen))
     source = open_source(100, 150, 230, 250, 1001)
     before = source.read()
-    player.tick(11)
+    table.tick(11)
     clock.now += 1
     readings = source.read()
     assert readings.inventory == before.inventory
     assert readings.down == (uuid,)
-    shown = cells(readings)
-    assert {key[0] for key in shown} == {device.uuid for device in before.inventory} - {uuid}
-    assert {key[3] for key, value in shown.items() if value is None} == {230}
+    exposed = samples(readings)
+    assert {key[0] for key in exposed} == {device.uuid for device in before.inventory} - {uuid}
+    assert {key[3] for key, value in exposed.items() if value is None} == {230}
     assert readings.rejections == ()
 
 
-def test_a_board_that_falls_silent_in_the_middle_of_a_pass_shows_nothing_of_that_pass(play, open_source, clock):
-    player, source = play("whole"), open_source(100, 1001)
+def test_a_gpu_lost_during_a_collection_has_no_samples_in_it(scenario_table, open_source, clock):
+    table, source = scenario_table("whole"), open_source(100, 1001)
     source.read()
-    player.scenario = with_events("whole", Call("nvmlGpmSampleGet", status=15))
-    player.tick(1)
+    table.scenario = with_events("whole", CallFault("nvmlGpmSampleGet", status=15))
+    table.tick(1)
     clock.now += 1
     readings = source.read()
     assert len(readings.down) == 8
-    assert readings.blocks == ()
-    player.scenario = with_events("whole")
-    player.tick(2)
+    assert readings.batches == ()
+    table.scenario = with_events("whole")
+    table.tick(2)
     clock.now += 1
     assert source.read().down == ()
 
 
-def test_a_lost_board_is_looked_for_in_a_new_session_once_a_minute(play, open_source, clock):
-    player = play("whole")
-    uuid = first_uuid(player)
-    player.scenario = with_events("whole", Lost(uuid, 10, for_=20, seen="absent"))
+def test_a_lost_gpu_is_looked_for_in_a_new_session_once_a_minute(scenario_table, open_source, clock):
+    table = scenario_table("whole")
+    uuid = first_uuid(table)
+    table.scenario = with_events("whole", GpuLoss(uuid, 10, for_=20, seen="absent"))
     source = open_source(150)
     source.read()
-    player.tick(11)
+    table.tick(11)
     assert source.read().down == (uuid,)
     clock.now += 61
-    readings = source.read()  # a session that lists seven; the eighth is remembered
+    readings = source.read()  # a session that lists seven GPUs; the eighth is remembered
     assert (len(readings.inventory), readings.down) == (8, (uuid,))
-    player.tick(31)
+    table.tick(31)
     clock.now += 30
     assert source.read().down == (uuid,)  # it is back, but a session lists what was there when it began
     clock.now += 31
@@ -230,23 +230,23 @@ def test_a_lost_board_is_looked_for_in_a_new_session_once_a_minute(play, open_so
     assert None not in column(readings, 150)
 
 
-def test_a_board_lost_before_the_start_is_told_as_a_problem(play, open_source):
-    player = play("whole")
-    player.scenario = with_events("whole", Lost(first_uuid(player), 0))
-    player.tick(1)
+def test_a_gpu_lost_before_the_start_is_a_problem(scenario_table, open_source):
+    table = scenario_table("whole")
+    table.scenario = with_events("whole", GpuLoss(first_uuid(table), 0))
+    table.tick(1)
     readings = open_source(150).read()
     assert len(readings.inventory) == 7
-    assert [reason for reason, _ in readings.problems] == ["board_lost"]
+    assert [reason for reason, _ in readings.problems] == ["gpu_lost"]
 
 
-def test_a_lost_board_that_returns_is_read_again(play, open_source, clock):
-    player = play("whole")
-    player.scenario = with_events("whole", Lost(first_uuid(player), 10, for_=20))
+def test_a_lost_gpu_that_returns_is_read_again(scenario_table, open_source, clock):
+    table = scenario_table("whole")
+    table.scenario = with_events("whole", GpuLoss(first_uuid(table), 10, for_=20))
     source = open_source(150)
     source.read()
-    player.tick(11)
+    table.tick(11)
     assert len(source.read().down) == 1
-    player.tick(31)
+    table.tick(31)
     clock.now += 61
     readings = source.read()
     assert readings.down == ()
@@ -257,76 +257,84 @@ def test_a_lost_board_that_returns_is_read_again(play, open_source, clock):
     ("status", "reason"),
     [(9, "driver_not_loaded"), (18, "driver_mismatch"), (4, "no_permission"), (10, "timeout"), (999, "failed")],
 )
-def test_what_keeps_the_library_from_opening_is_told_in_one_word(play, open_source, status, reason):
-    play(with_events("whole", Call("nvmlInitWithFlags", status=status)))
+def test_a_failure_to_open_the_library_has_a_reason(scenario_table, open_source, status, reason):
+    scenario_table(with_events("whole", CallFault("nvmlInitWithFlags", status=status)))
     with pytest.raises(SourceError) as error:
         open_source(150).read()
     assert error.value.reason == reason
 
 
-def test_a_driver_that_comes_later_is_found_after_a_pause(play, open_source, clock):
-    player = play(with_events("whole", Call("nvmlInitWithFlags", status=9, for_=10)))
+def test_a_driver_that_is_loaded_later_is_found_after_a_pause(scenario_table, open_source, clock):
+    table = scenario_table(with_events("whole", CallFault("nvmlInitWithFlags", status=9, for_=10)))
     source = open_source(150)
     for _ in range(2):
         with pytest.raises(SourceError, match="not loaded"):
             source.read()
-    player.tick(11)
+    table.tick(11)
     with pytest.raises(SourceError, match="not loaded"):  # still within the pause
         source.read()
     clock.now += 1.5
     assert len(source.read().inventory) == 8
 
 
-def test_pauses_between_attempts_grow_to_half_a_minute(play, open_source, clock):
-    play(with_events("whole", Call("nvmlInitWithFlags", status=9)))
+def failed_read(source):
+    """Return the error of a read: within a pause, that of the last attempt again."""
+    with pytest.raises(SourceError) as error:
+        source.read()
+    return error.value
+
+
+def test_pauses_between_attempts_grow_to_half_a_minute(scenario_table, open_source, clock):
+    scenario_table(with_events("whole", CallFault("nvmlInitWithFlags", status=9)))
     source = open_source(150)
-    waits = []
-    for _ in range(7):
-        with pytest.raises(SourceError):
-            source.read()
-        waits.append(source._session._not_before - clock.now)
-        clock.now = source._session._not_before
-    assert waits == [1, 2, 4, 8, 16, 30, 30]
+    last = failed_read(source)
+    for pause in (1, 2, 4, 8, 16, 30, 30):
+        clock.now += pause - 0.25
+        assert failed_read(source) is last
+        clock.now += 0.25
+        attempt = failed_read(source)
+        assert attempt is not last
+        last = attempt
 
 
-def test_a_driver_replaced_while_reading_ends_the_pass_and_says_so(play, open_source, clock):
-    player, source = play("whole"), open_source(150)
+def test_a_driver_replaced_during_a_collection_is_a_driver_mismatch(scenario_table, open_source, clock):
+    table, source = scenario_table("whole"), open_source(150)
     source.read()
-    player.scenario = with_events("whole", Call("nvmlDeviceGetTemperatureV", status=18))
-    player.tick(1)
+    table.scenario = with_events("whole", CallFault("nvmlDeviceGetTemperatureV", status=18))
+    table.tick(1)
     with pytest.raises(SourceError) as error:
         source.read()
     assert error.value.reason == "driver_mismatch"
-    player.scenario = with_events("whole")
-    player.tick(2)
+    table.scenario = with_events("whole")
+    table.tick(2)
     with pytest.raises(SourceError, match="replaced"):  # closed, and not opened again at once
         source.read()
     clock.now += 1
     assert None not in column(source.read(), 150)
 
 
-def test_an_xid_is_shown_from_its_event_on_and_only_on_its_board(play, open_source):
-    player = play("whole")
-    uuid = first_uuid(player)
-    player.scenario = with_events("whole", Xid(uuid, 10, 31), Xid(uuid, 20, 63))
+def test_an_xid_is_exposed_from_its_event_on_and_only_on_its_gpu(scenario_table, open_source):
+    table = scenario_table("whole")
+    uuid = first_uuid(table)
+    table.scenario = with_events("whole", XidEvent(uuid, 10, 31), XidEvent(uuid, 20, 63))
     source = open_source(230)
     assert set(column(source.read(), 230)) == {None}
-    player.tick(11)
-    assert {key[0]: value for key, value in cells(source.read()).items() if value} == {uuid: 31}
-    player.tick(12)
+    table.tick(11)
+    assert {key[0]: value for key, value in samples(source.read()).items() if value} == {uuid: 31}
+    table.tick(12)
     assert column(source.read(), 230)[0] == 31
-    player.tick(21)
+    table.tick(21)
     readings = source.read()
-    assert {key[0]: value for key, value in cells(readings).items() if value} == {uuid: 63}
+    assert {key[0]: value for key, value in samples(readings).items() if value} == {uuid: 63}
     assert readings.rejections == ()
 
 
-def test_an_xid_is_news_for_five_minutes(play, open_source, clock):
-    player = play("whole")
-    player.scenario = with_events("whole", Xid(first_uuid(player), 10, 31))
+def test_an_xid_is_exposed_for_five_minutes(scenario_table, open_source, clock):
+    table = scenario_table("whole")
+    table.scenario = with_events("whole", XidEvent(first_uuid(table), 10, 31))
     source = open_source(230)
     source.read()
-    player.tick(11)
+    table.tick(11)
     source.read()
     clock.now += 300
     assert column(source.read(), 230)[0] == 31
@@ -336,58 +344,58 @@ def test_an_xid_is_news_for_five_minutes(play, open_source, clock):
     assert readings.rejections == ()
 
 
-def test_a_driver_without_boards_is_asked_again_for_them(play, open_source, clock):
+def test_gpus_are_looked_for_again_where_the_driver_had_none(scenario_table, open_source, clock):
     document = load("whole").document
-    player = play(Scenario("none", msgspec.structs.replace(document, devices=(), events=())))
+    table = scenario_table(Scenario("none", msgspec.structs.replace(document, devices=(), events=())))
     source = open_source(150)
     assert source.read().inventory == ()
-    player.scenario = load("whole")
-    player.tick(1)
+    table.scenario = load("whole")
+    table.tick(1)
     assert source.read().inventory == ()
     clock.now += 61
     assert len(source.read().inventory) == 8
 
 
-def test_the_xid_of_an_instance_is_shown_on_its_board(play, open_source):
-    player = play("mig")
-    board = player.scenario.document.devices[0]
-    player.scenario = with_events("mig", Xid(f"{board.uuid}/{board.instances[0].gi}", 10, 43))
+def test_the_xid_of_an_instance_is_exposed_on_its_gpu(scenario_table, open_source):
+    table = scenario_table("mig")
+    gpu = table.scenario.document.devices[0]
+    table.scenario = with_events("mig", XidEvent(f"{gpu.uuid}/{gpu.instances[0].gi}", 10, 43))
     source = open_source(230)
     source.read()
-    player.tick(11)
-    assert {key[:2]: value for key, value in cells(source.read()).items() if value} == {(board.uuid, -1): 43}
+    table.tick(11)
+    assert {key[:2]: value for key, value in samples(source.read()).items() if value} == {(gpu.uuid, -1): 43}
 
 
-def test_the_xid_of_a_board_that_was_lost_with_it_is_not_forgotten(play, open_source, clock):
-    player = play("whole")
-    uuid = first_uuid(player)
-    player.scenario = with_events("whole", Xid(uuid, 10, 79), Lost(uuid, 10, for_=20))
+def test_the_xid_of_a_gpu_that_was_lost_with_it_is_kept(scenario_table, open_source, clock):
+    table = scenario_table("whole")
+    uuid = first_uuid(table)
+    table.scenario = with_events("whole", XidEvent(uuid, 10, 79), GpuLoss(uuid, 10, for_=20))
     source = open_source(230)
     source.read()
-    player.tick(11)
+    table.tick(11)
     source.read()
-    player.tick(31)
+    table.tick(31)
     clock.now += 61
     assert column(source.read(), 230)[0] == 79
 
 
-def test_instances_follow_a_reconfiguration_with_the_next_pass(play, open_source, clock):
-    player = play("mig")
-    board = player.scenario.document.devices[0]
-    changed = board.instances[:1]
-    player.scenario = with_events("mig", Mig(board.uuid, 10, instances=changed))
+def test_instances_follow_a_mig_reconfiguration_with_the_next_collection(scenario_table, open_source, clock):
+    table = scenario_table("mig")
+    gpu = table.scenario.document.devices[0]
+    changed = gpu.instances[:1]
+    table.scenario = with_events("mig", MigChange(gpu.uuid, 10, instances=changed))
     source = open_source(250, 1001)
     source.read()
-    player.tick(11)
+    table.tick(11)
     clock.now += 1
     readings = source.read()
-    assert [d.gi for d in readings.inventory if d.uuid == board.uuid] == [-1, changed[0].gi]
+    assert [d.gi for d in readings.inventory if d.uuid == gpu.uuid] == [-1, changed[0].gi]
     clock.now += 1
     assert None not in column(source.read(), 1001)
 
 
-def test_boards_without_gpm_say_that_activity_is_not_supported(play, open_source, clock):
-    play("time_sliced")
+def test_engine_activity_is_not_supported_on_gpus_without_gpm(scenario_table, open_source, clock):
+    scenario_table("time_sliced")
     source = open_source(1001, 1004)
     source.read()
     clock.now += 1
@@ -395,15 +403,15 @@ def test_boards_without_gpm_say_that_activity_is_not_supported(play, open_source
     assert counted(readings, 1004) == {"not_supported": len(readings.inventory)}
 
 
-def test_one_memory_call_serves_every_field_of_the_framebuffer(play, open_source):
-    play(with_events("whole", Call("nvmlDeviceGetMemoryInfo_v2", status=4)))
+def test_one_memory_call_serves_every_framebuffer_field(scenario_table, open_source):
+    scenario_table(with_events("whole", CallFault("nvmlDeviceGetMemoryInfo_v2", status=4)))
     readings = open_source(250, 251, 252, 253, 254, 150).read()
     assert counted(readings, 250) == counted(readings, 254) == {"no_permission": 8}
     assert None not in column(readings, 150)
 
 
-def test_a_closed_source_opens_again_when_read(play, open_source):
-    play("whole")
+def test_a_closed_source_opens_again_when_read(scenario_table, open_source):
+    scenario_table("whole")
     source = open_source(150)
     source.read()
     source.close()

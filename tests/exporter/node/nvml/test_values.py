@@ -1,17 +1,18 @@
-"""Judging answers, rates from counters and GPM numbers: no library involved."""
+"""Return codes, raw values, rates from counters and GPM values: functions that call no library."""
 
 import math
 
 import pytest
 
 from exporter.node.devices.field import fields
-from exporter.node.nvml.calls import CALLS, FIELD_VALUES, NVLINK_RATES, answer_of
-from exporter.node.nvml.gpm import FIELDS, RATES, RATIOS, value_of
-from exporter.node.nvml.nvlink_rates import LinkRates
-from exporter.node.nvml.values import BoardLostError, Rejected, judged, refusal, usable
+from exporter.node.devices.validity import checked
+from exporter.node.nvml.calls import CALLS, FIELD_VALUES, NVLINK_RATES, nvml_value
+from exporter.node.nvml.gpm import FIELDS, RATES, RATIOS, gpm_value
+from exporter.node.nvml.nvlink_rates import NvlinkRates
+from exporter.node.nvml.values import GpuLostError, RejectedValue, rejected, usable
 from exporter.source import SourceError
 
-BLANK = Rejected("blank")
+BLANK = RejectedValue("blank")
 
 
 @pytest.mark.parametrize(
@@ -23,27 +24,27 @@ BLANK = Rejected("blank")
     ],
 )  # fmt: skip
 def test_a_return_code_becomes_a_reason_and_never_a_number(code, reason):
-    assert refusal(code) == Rejected(reason)
+    assert rejected(code) == RejectedValue(reason)
 
 
 @pytest.mark.parametrize("code", [15, 16, 28])
-def test_codes_of_a_lost_board_concern_the_board(code):
-    with pytest.raises(BoardLostError):
-        refusal(code)
+def test_the_codes_of_a_lost_gpu_concern_the_whole_gpu(code):
+    with pytest.raises(GpuLostError):
+        rejected(code)
 
 
 @pytest.mark.parametrize(
     ("code", "reason"),
     [(1, "not_initialized"), (9, "driver_not_loaded"), (12, "library_missing"), (18, "driver_mismatch")],
 )
-def test_codes_of_a_dead_library_concern_the_source(code, reason):
+def test_the_codes_of_a_failed_library_concern_the_whole_source(code, reason):
     with pytest.raises(SourceError) as error:
-        refusal(code)
+        rejected(code)
     assert error.value.reason == reason
 
 
 @pytest.mark.parametrize("raw", [0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF, math.nan, math.inf, ""])
-def test_what_means_none_is_no_value(raw):
+def test_a_mark_for_none_is_no_value(raw):
     assert not usable(raw)
 
 
@@ -53,7 +54,7 @@ def test_zero_is_a_value(raw):
 
 
 @pytest.mark.parametrize(
-    ("field", "raw", "shown"),
+    ("field", "raw", "value"),
     [
         (155, 312_400, 312.4),
         (156, 9_007_199_254_740_993, 9_007_199_254_740_993),
@@ -62,68 +63,68 @@ def test_zero_is_a_value(raw):
         (150, 0, 0),
         (155, 0xFFFFFFFF, BLANK),
         (250, 0xFFFFFFFFFFFFFFFF, BLANK),
-        (253, None, Rejected("not_supported")),
+        (253, None, RejectedValue("not_supported")),
     ],
 )
-def test_an_answer_is_judged_raw_and_then_converted(field, raw, shown):
-    assert answer_of(field, raw) == shown
-    assert type(answer_of(field, raw)) is type(shown)
+def test_a_raw_value_is_checked_before_it_is_converted(field, raw, value):
+    assert nvml_value(field, raw) == value
+    assert type(nvml_value(field, raw)) is type(value)
 
 
 @pytest.mark.parametrize(
-    ("field", "raw", "shown"),
+    ("field", "raw", "value"),
     [(1001, 47.5, 0.475), (1009, 1.5, 1_572_864), (1001, math.nan, BLANK), (1004, -1.0, BLANK), (1004, 0.0, 0.0)],
 )
-def test_gpm_percent_becomes_a_ratio_and_mebibytes_become_bytes(field, raw, shown):
-    assert value_of(field, raw) == shown
-    assert type(value_of(field, raw)) is type(shown)
+def test_gpm_percent_becomes_a_ratio_and_mebibytes_become_bytes(field, raw, value):
+    assert gpm_value(field, raw) == value
+    assert type(gpm_value(field, raw)) is type(value)
 
 
 def test_a_value_above_the_largest_possible_is_out_of_range():
-    assert judged(100, fields()[203].wanted()) == 100
-    assert judged(101, fields()[203].wanted()) == Rejected("out_of_range")
-    assert judged(10**12, fields()[156].wanted()) == 10**12
-    assert judged("x", fields()[54].wanted()) == "x"
+    assert checked(100, fields()[203].wanted()) == (100, None)
+    assert checked(101, fields()[203].wanted()) == (None, "out_of_range")
+    assert checked(10**12, fields()[156].wanted()) == (10**12, None)
+    assert checked("x", fields()[54].wanted()) == ("x", None)
 
 
-def test_every_field_has_one_way_only():
+def test_every_field_is_read_in_one_way_only():
     ways = [field for call in CALLS for field in call.fields]
     ways += [*FIELD_VALUES, *NVLINK_RATES, *FIELDS]
     assert len(ways) == len(set(ways))
     assert not set(RATIOS) & set(RATES)
 
 
-def test_numbers_have_the_type_that_the_field_has():
+def test_values_have_the_type_of_their_field():
     for field in FIELDS & fields().keys():
         assert (fields()[field].kind == "float") == (field in RATIOS)
     for call in CALLS:
         for field in call.fields:
             kind = {"int": int, "float": float, "string": int}[fields()[field].kind]
-            assert field == 254 or isinstance(answer_of(field, 1 << 20), kind)
+            assert field == 254 or isinstance(nvml_value(field, 1 << 20), kind)
 
 
 def test_a_rate_needs_two_counts_and_is_in_thousands_of_kibibytes_per_second():
-    rates = LinkRates()
+    rates = NvlinkRates()
     assert rates.rates("g", {"tx": (0, 10), "rx": (0, 10)}, (449,)) == {449: BLANK}
     now = {"tx": (3_000_000, 2_000_010), "rx": (1_000_000, 2_000_010)}
     assert rates.rates("g", now, (449, 843, 897)) == {449: 2000, 843: 1500, 897: 500}
 
 
-def test_a_counter_that_fell_back_or_stood_still_gives_no_rate():
-    rates = LinkRates()
+def test_a_counter_that_went_down_or_has_the_same_timestamp_gives_no_rate():
+    rates = NvlinkRates()
     for count, stamp in ((100, 1_000_000), (50, 2_000_000), (60, 2_000_000)):
         assert rates.rates("g", {"tx": (count, stamp)}, (843,)) == {843: BLANK}
     assert rates.rates("g", {"tx": (1060, 3_000_000)}, (843,)) == {843: 1}
 
 
-def test_a_board_without_links_has_no_rate_and_starts_anew_when_it_gets_some():
-    rates, none = LinkRates(), Rejected("not_supported")
+def test_a_gpu_without_links_has_no_rate_and_needs_two_counts_when_it_gets_some():
+    rates, none = NvlinkRates(), RejectedValue("not_supported")
     rates.rates("g", {"tx": (1000, 1_000_000)}, (843,))
     assert rates.rates("g", {"tx": (none, 0)}, (843,)) == {843: none}
     assert rates.rates("g", {"tx": (9000, 3_000_000)}, (843,)) == {843: BLANK}
 
 
-def test_boards_are_counted_apart():
-    rates = LinkRates()
+def test_the_counters_of_each_gpu_are_separate():
+    rates = NvlinkRates()
     rates.rates("a", {"tx": (0, 0)}, (843,))
     assert rates.rates("b", {"tx": (5000, 1_000_000)}, (843,)) == {843: BLANK}

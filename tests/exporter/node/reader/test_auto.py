@@ -1,11 +1,12 @@
-"""The choice of a source: in order, with loyalty, and never the simulated one."""
+"""The choice of a source: in order, kept for a while after a failure, and never the simulated one."""
 
 from dataclasses import dataclass, field
 
 import pytest
 
-from exporter.node.devices.readings import ReaderConfig, Readings
-from exporter.node.reader.auto import LOYALTY, OPENERS, AutoSource
+from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.readings import Readings
+from exporter.node.reader.auto import KEEP_CHOICE_SECONDS, OPENERS, AutoSource
 from exporter.source import SourceError
 
 CONFIG = ReaderConfig("auto", (), 1.0)
@@ -13,7 +14,7 @@ CONFIG = ReaderConfig("auto", (), 1.0)
 
 @dataclass
 class Node:
-    """What a node offers, and what was opened there; a source answers while its choice is in `up`."""
+    """What runs on a node, and what was opened there; a source answers while its choice is in `up`."""
 
     up: set = field(default_factory=set)
     listening: str | None = None
@@ -23,11 +24,11 @@ class Node:
     closed: list = field(default_factory=list)
 
     def auto(self, config=CONFIG):
-        openers = {choice: lambda config, choice=choice: Fake(self, choice, config) for choice in OPENERS}
+        openers = {choice: lambda config, choice=choice: FakeSource(self, choice, config) for choice in OPENERS}
         return AutoSource(config, openers, lambda: self.listening, lambda: self.foreign, lambda: self.now)
 
 
-class Fake:
+class FakeSource:
     def __init__(self, node, choice, config):
         self.node, self.choice = node, choice
         self.name = "nvml" if choice == "nvml" else "dcgm"
@@ -54,7 +55,7 @@ def test_a_host_engine_that_listens_comes_first():
     assert node.opened == [("host engine", "dcgm", "127.0.0.1:5555")]
 
 
-def test_a_host_engine_that_was_asked_for_is_not_looked_for():
+def test_a_configured_host_engine_is_read_without_looking_for_one():
     node = Node(up=set(OPENERS), listening="127.0.0.1:5555")
     node.auto(ReaderConfig("auto", (), 1.0, remote="dcgm:5555")).read()
     assert node.opened == [("host engine", "dcgm", "dcgm:5555")]
@@ -79,7 +80,7 @@ def test_no_engine_is_embedded_where_one_listens_but_does_not_answer():
     assert node.closed == ["host engine"]
 
 
-def test_when_nothing_answers_the_first_candidates_reason_counts_and_nothing_is_simulated():
+def test_when_nothing_answers_the_reason_is_that_of_the_first_candidate_and_nothing_is_simulated():
     node = Node()
     error = reason(node.auto().read)
     assert error.reason == "no_dcgm"
@@ -96,18 +97,18 @@ def test_the_choice_stays_while_it_answers():
     assert auto.name == "nvml"
 
 
-def test_a_choice_that_is_down_for_a_moment_is_not_given_up():
+def test_a_chosen_source_that_fails_is_tried_alone_for_a_while():
     node = Node(up={"host engine", "nvml"}, listening="127.0.0.1:5555")
     auto = node.auto()
     auto.read()
-    node.up, node.now = {"nvml"}, LOYALTY - 1
+    node.up, node.now = {"nvml"}, KEEP_CHOICE_SECONDS - 1
     assert reason(auto.read).reason == "no_dcgm"
-    node.now = LOYALTY
+    node.now = KEEP_CHOICE_SECONDS
     assert auto.read().source == "nvml"
     assert node.closed == ["host engine", "host engine"]
 
 
-def test_closing_closes_the_chosen_one():
+def test_closing_closes_the_chosen_source():
     node = Node(up={"nvml"}, foreign=(1,))
     auto = node.auto()
     auto.close()

@@ -1,4 +1,4 @@
-"""Frames, whole and broken."""
+"""The protocol on the pipes: frames that are complete, cut, too long or without an end."""
 
 import os
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.node.reader.protocol import FRAME_LIMIT, FrameBuffer, GarbledError, frame, read_frame, write_frame
+from exporter.node.reader.protocol import FRAME_LIMIT, FrameBuffer, ProtocolError, frame, read_frame, write_frame
 
 
 @given(bodies=st.lists(st.binary(max_size=300), max_size=8), cut=st.integers(1, 50))
-def test_frames_come_out_as_they_went_in_however_they_are_cut(bodies, cut):
+def test_frames_are_read_as_they_were_written_however_the_stream_is_cut(bodies, cut):
     stream = b"".join(map(frame, bodies))
     buffer, out = FrameBuffer(), []
     for begin in range(0, len(stream), cut):
@@ -20,19 +20,19 @@ def test_frames_come_out_as_they_went_in_however_they_are_cut(bodies, cut):
     assert out == bodies
 
 
-def test_a_length_over_the_limit_is_garbage_before_its_bytes_come():
+def test_a_length_over_the_limit_is_an_error_before_its_bytes_arrive():
     buffer = FrameBuffer()
     buffer.feed((FRAME_LIMIT + 1).to_bytes(4, "big"))
-    with pytest.raises(GarbledError, match="over the limit"):
+    with pytest.raises(ProtocolError, match="over the limit"):
         buffer.next()
 
 
 def test_a_body_over_the_limit_is_not_sent():
-    with pytest.raises(GarbledError):
+    with pytest.raises(ProtocolError):
         frame(bytes(FRAME_LIMIT + 1))
 
 
-def test_a_frame_passes_a_pipe_and_its_end_is_none():
+def test_a_frame_comes_through_a_pipe_and_the_end_of_the_pipe_is_none():
     out, into = os.pipe()
     write_frame(into, b"abc")
     os.write(into, b"\0\0")
@@ -42,10 +42,10 @@ def test_a_frame_passes_a_pipe_and_its_end_is_none():
     os.close(out)
 
 
-def test_a_blocking_reader_refuses_a_length_over_the_limit():
+def test_a_blocking_read_of_a_length_over_the_limit_is_an_error():
     out, into = os.pipe()
     os.write(into, b"\xff\xff\xff\xff")
-    with pytest.raises(GarbledError):
+    with pytest.raises(ProtocolError):
         read_frame(out)
     os.close(into)
     os.close(out)

@@ -1,4 +1,4 @@
-"""The simulated source: a scenario becomes readings by the same plan and judgements as a library's values."""
+"""The simulated source: readings from a scenario, by the same read plan and the same checks as those of a library."""
 
 import json
 from itertools import chain
@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.field import fields, fields_by_name
 from exporter.node.devices.read_plan import plan
-from exporter.node.devices.readings import ReaderConfig, Rejection
+from exporter.node.devices.readings import Rejection
 from exporter.node.simulation.scenario import ScenarioError, builtin
-from exporter.node.simulation.script import ScriptCell
-from exporter.node.simulation.source import SimulatedSource, judge
+from exporter.node.simulation.script import ScriptedSample
+from exporter.node.simulation.source import SimulatedSource, validated
 from exporter.source import SourceError
 
 FAKES = Path(__file__).parents[3] / "fakes/scenarios"
@@ -45,44 +46,44 @@ class Clock:
         return self.now
 
 
-def open_(scenario, interval=1.0):
+def open_source(scenario, interval=1.0):
     clock = Clock()
     return SimulatedSource(ReaderConfig("simulated", WANTED, interval, scenario=str(scenario)), clock), clock
 
 
 def at(scenario, t):
-    source, clock = open_(scenario)
+    source, clock = open_source(scenario)
     clock.now += t
     return source.read()
 
 
-def cells(readings):
-    """Every cell by (uuid, gi, ci, field); a pair that is there twice is an error."""
+def samples(readings):
+    """Return every sample by (uuid, gi, ci, field); none may be there twice."""
     found = {}
-    for block in readings.blocks:
-        for number, column in zip(block.fields, block.columns, strict=True):
-            for place, value in zip(block.devices, column, strict=True):
-                one = readings.inventory[place]
-                key = (one.uuid, one.gi, one.ci, number)
+    for batch in readings.batches:
+        for number, column in zip(batch.fields, batch.columns, strict=True):
+            for position, value in zip(batch.devices, column, strict=True):
+                device = readings.inventory[position]
+                key = (device.uuid, device.gi, device.ci, number)
                 assert key not in found
                 found[key] = value
     return found
 
 
 @pytest.mark.parametrize("name", [*builtin(), *sorted(map(str, FAKES.glob("*.json")))])
-def test_what_is_asked_of_whom_is_the_plan(name):
+def test_the_batches_are_those_of_the_read_plan(name):
     readings = at(name, 0.5)
-    asked = [(block.devices, block.fields) for block in readings.blocks]
-    assert asked == [(request.devices, request.fields) for request in plan(readings.inventory, WANTED)]
+    batches = [(batch.devices, batch.fields) for batch in readings.batches]
+    assert batches == [(request.devices, request.fields) for request in plan(readings.inventory, WANTED)]
     assert readings.source == "simulated"
     assert readings.taken_at == 1000.5
 
 
 def test_whole_gpus_have_every_value_that_the_scenario_gives():
     readings = at("whole", 30)
-    found = cells(readings)
+    found = samples(readings)
     assert len(readings.inventory) == 8
-    assert [one.index for one in readings.inventory] == list(range(8))
+    assert [device.index for device in readings.inventory] == list(range(8))
     assert {number for *_, number in found} == {field.id for field in WANTED}
     assert {value for (*_, number), value in found.items() if number == XID} == {None}
     assert None not in [value for (*_, number), value in found.items() if number != XID]
@@ -91,16 +92,16 @@ def test_whole_gpus_have_every_value_that_the_scenario_gives():
 
 
 @pytest.mark.parametrize("name", builtin())
-def test_no_built_in_scenario_leaves_the_range_of_a_field(name):
-    source, clock = open_(name)
+def test_every_value_of_a_built_in_scenario_is_in_the_range_of_its_field(name):
+    source, clock = open_source(name)
     for _ in range(50):
         clock.now += 13
-        assert not [one for one in source.read().rejections if one.reason == "out_of_range"]
+        assert not [each for each in source.read().rejections if each.reason == "out_of_range"]
 
 
-def test_instances_have_memory_and_activity_and_their_board_the_rest():
+def test_gpu_instances_have_memory_and_activity_and_their_gpu_the_rest():
     readings = at("mig", 30)
-    devices = [(one.index, one.gi, one.ci, one.profile, len(one.mig_uuids)) for one in readings.inventory]
+    devices = [(each.index, each.gi, each.ci, each.profile, len(each.mig_uuids)) for each in readings.inventory]
     assert devices == [
         (0, -1, -1, "", 0),
         (0, 1, -1, "3g.40gb", 1),
@@ -113,7 +114,7 @@ def test_instances_have_memory_and_activity_and_their_board_the_rest():
     ]
     found = {
         (gi, ci, number): value
-        for (uuid, gi, ci, number), value in cells(readings).items()
+        for (uuid, gi, ci, number), value in samples(readings).items()
         if number < 2000 and uuid == readings.inventory[0].uuid
     }
     assert {number for gi, _, number in found if gi == -1} == {
@@ -131,11 +132,11 @@ def test_no_sentinel_becomes_a_value_and_each_is_counted_by_its_reason():
     for t, reason in ((5, "blank"), (15, "not_found"), (25, "not_supported"), (35, "no_permission")):
         readings = at(FAKES / "sentinels.json", t)
         second = readings.inventory[1].uuid
-        assert {value for (uuid, *_), value in cells(readings).items() if uuid == second} == {None}
+        assert {value for (uuid, *_), value in samples(readings).items() if uuid == second} == {None}
         counted = {rejection.field for rejection in readings.rejections if rejection.reason == reason}
         assert counted >= {field.id for field in WANTED} - {XID, 1}
     after = at(FAKES / "sentinels.json", 45)
-    found = cells(after)
+    found = samples(after)
     assert found[after.inventory[1].uuid, -1, -1, POWER] > 500
     assert {(r.field, r.reason) for r in after.rejections} == {
         (100, "blank"), (155, "blank"), (1001, "blank"),
@@ -145,34 +146,34 @@ def test_no_sentinel_becomes_a_value_and_each_is_counted_by_its_reason():
     }  # fmt: skip
 
 
-def test_a_value_whose_timestamp_stands_still_goes_after_three_intervals_or_five_seconds():
-    source, clock = open_(FAKES / "stale.json", interval=2.0)
+def test_a_value_whose_timestamp_stands_still_is_stale_after_three_intervals_or_five_seconds():
+    source, clock = open_source(FAKES / "stale.json", interval=2.0)
     clock.now += 25.9
     assert source.read().rejections == ()
     clock.now += 0.2
     readings = source.read()
     assert Rejection(UTIL, "stale", 2) in readings.rejections
     assert Rejection(POWER, "stale", 1) in readings.rejections
-    assert cells(readings)[readings.inventory[0].uuid, -1, -1, UTIL] is None
+    assert samples(readings)[readings.inventory[0].uuid, -1, -1, UTIL] is None
 
 
-def test_a_lost_board_is_down_and_shows_nothing():
-    source, clock = open_(FAKES / "lost.json")
+def test_a_lost_gpu_is_down_and_has_no_samples():
+    source, clock = open_source(FAKES / "lost.json")
     before = source.read()
     clock.now += 20
     readings = source.read()
-    first, second, third = (one.uuid for one in before.inventory)
+    first, second, third = (device.uuid for device in before.inventory)
     assert readings.down == (first, second)
-    assert third not in {one.uuid for one in readings.inventory}
-    assert (readings.blocks, readings.rejections) == ((), ())
+    assert third not in {device.uuid for device in readings.inventory}
+    assert (readings.batches, readings.rejections) == ((), ())
     clock.now += 30
     after = source.read()
     assert after.down == ()
-    assert cells(after)[first, -1, -1, XID] == 79
+    assert samples(after)[first, -1, -1, XID] == 79
 
 
-def test_a_broken_connection_is_a_source_error_and_heals():
-    source, clock = open_(FAKES / "restart.json")
+def test_a_broken_connection_is_a_source_error_and_recovers():
+    source, clock = open_source(FAKES / "restart.json")
     clock.now += 12
     with pytest.raises(SourceError) as error:
         source.read()
@@ -181,20 +182,20 @@ def test_a_broken_connection_is_a_source_error_and_heals():
     assert len(source.read().inventory) == 2
 
 
-def test_the_inventory_follows_a_reconfiguration():
-    source, clock = open_(FAKES / "mig_reconfigured.json")
-    kinds = []
+def test_the_inventory_follows_a_mig_reconfiguration():
+    source, clock = open_source(FAKES / "mig_reconfigured.json")
+    layouts = []
     for _ in range(4):
-        kinds.append([(one.index, one.profile, one.ci) for one in source.read().inventory if one.gi >= 0])
+        layouts.append([(each.index, each.profile, each.ci) for each in source.read().inventory if each.gi >= 0])
         clock.now += 20
-    assert kinds[0] == [(0, "3g.40gb", -1)] * 2
-    assert kinds[1][:3] == [(0, "1g.10gb", -1)] * 3
-    assert kinds[1][3:] == [(0, "2g.20gb", -1), (0, "1c.2g.20gb", 0), (0, "1c.2g.20gb", 1)]
-    assert kinds[2] == []
-    assert kinds[3] == [(1, "3g.40gb", -1)]
+    assert layouts[0] == [(0, "3g.40gb", -1)] * 2
+    assert layouts[1][:3] == [(0, "1g.10gb", -1)] * 3
+    assert layouts[1][3:] == [(0, "2g.20gb", -1), (0, "1c.2g.20gb", 0), (0, "1c.2g.20gb", 1)]
+    assert layouts[2] == []
+    assert layouts[3] == [(1, "3g.40gb", -1)]
 
 
-def test_a_planned_failure_of_a_read_is_a_source_error(tmp_path):
+def test_a_call_fault_of_a_read_is_a_source_error(tmp_path):
     document = {
         "about": "fails",
         "devices": [],
@@ -205,52 +206,52 @@ def test_a_planned_failure_of_a_read_is_a_source_error(tmp_path):
     }
     path = tmp_path / "own.json"
     path.write_text(json.dumps(document))
-    source, clock = open_(path)
+    source, clock = open_source(path)
     assert source.read().inventory == ()
     clock.now += 6
-    with pytest.raises(SourceError, match="fail with -11"):
+    with pytest.raises(SourceError, match="fails with status -11"):
         source.read()
 
 
-def test_a_read_suffers_one_fault_however_many_of_its_spellings_have_one(tmp_path):
-    spellings = ("dcgmEntitiesGetLatestValues", "read", "*")
-    faults = [{"event": "call", "function": name, "status": -n} for n, name in enumerate(spellings, start=10)]
+def test_only_the_first_of_several_faults_of_a_read_applies(tmp_path):
+    functions = ("dcgmEntitiesGetLatestValues", "read", "*")
+    faults = [{"event": "call", "function": name, "status": -n} for n, name in enumerate(functions, start=10)]
     faults[0] = faults[0] | {"status": 0, "delay": 0.01}
     path = tmp_path / "own.json"
     path.write_text(json.dumps({"about": "fails", "devices": [], "events": faults}))
-    source, _ = open_(path)
+    source, _ = open_source(path)
     assert source.read().inventory == ()
 
 
-def test_a_scenario_that_cannot_be_played_is_refused_when_the_source_is_made(tmp_path):
+def test_a_missing_scenario_is_an_error_when_the_source_is_created(tmp_path):
     with pytest.raises(ScenarioError, match="cannot be read"):
-        open_(tmp_path / "none.json")
+        open_source(tmp_path / "none.json")
 
 
 @pytest.mark.parametrize(
-    ("number", "cell", "answer"),
+    ("number", "sample", "result"),
     [
-        (UTIL, ScriptCell(55, 100), (55, None)),
-        (UTIL, ScriptCell(101, 100), (None, "out_of_range")),
-        (UTIL, ScriptCell(55, 49), (None, "stale")),
-        (UTIL, ScriptCell(None, 100, "not_found"), (None, "not_found")),
-        (UTIL, ScriptCell(None, 100, status=-17), (None, "no_permission")),
-        (UTIL, ScriptCell(None, 100, status=-6), (None, "not_supported")),
-        (UTIL, ScriptCell(None, 100, status=-3), (None, "blank")),
+        (UTIL, ScriptedSample(55, 100), (55, None)),
+        (UTIL, ScriptedSample(101, 100), (None, "out_of_range")),
+        (UTIL, ScriptedSample(55, 49), (None, "stale")),
+        (UTIL, ScriptedSample(None, 100, "not_found"), (None, "not_found")),
+        (UTIL, ScriptedSample(None, 100, status=-17), (None, "no_permission")),
+        (UTIL, ScriptedSample(None, 100, status=-6), (None, "not_supported")),
+        (UTIL, ScriptedSample(None, 100, status=-3), (None, "blank")),
         (UTIL, None, (None, "not_supported")),
         (XID, None, (None, None)),
-        (XID, ScriptCell(None, 100, "blank"), (None, None)),
-        (XID, ScriptCell(None, 100, "not_supported"), (None, "not_supported")),
-        (XID, ScriptCell(79, 100), (79, None)),
-        (XID, ScriptCell(79, 49), (None, None)),
-        (1, ScriptCell("570", 100), ("570", None)),
+        (XID, ScriptedSample(None, 100, "blank"), (None, None)),
+        (XID, ScriptedSample(None, 100, "not_supported"), (None, "not_supported")),
+        (XID, ScriptedSample(79, 100), (79, None)),
+        (XID, ScriptedSample(79, 49), (None, None)),
+        (1, ScriptedSample("570", 100), ("570", None)),
     ],
 )
-def test_a_cell_is_shown_only_when_nothing_speaks_against_it(number, cell, answer):
-    assert judge(fields()[number].wanted(), cell, oldest=50) == answer
+def test_a_value_is_exposed_unless_a_check_rejects_it(number, sample, result):
+    assert validated(fields()[number].wanted(), sample, oldest=50) == result
 
 
-def test_the_56_instances_are_all_read():
+def test_all_56_gpu_instances_are_read():
     readings = at(FAKES / "mig_56.json", 5)
-    assert sum(one.gi >= 0 for one in readings.inventory) == 56
-    assert len(set(chain.from_iterable(one.mig_uuids for one in readings.inventory))) == 56
+    assert sum(device.gi >= 0 for device in readings.inventory) == 56
+    assert len(set(chain.from_iterable(device.mig_uuids for device in readings.inventory))) == 56

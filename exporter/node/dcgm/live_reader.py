@@ -1,0 +1,53 @@
+"""Reading without a watch: the engine asks the driver at once. For discovery and the node's own fields only."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from exporter.node.dcgm import layout
+from exporter.node.dcgm.connection import EngineConnection
+from exporter.node.dcgm.records import RecordBuffer, RecordReader
+from exporter.node.devices.device_source import WantedField
+from exporter.node.devices.readings import SampleValue
+
+Entity = tuple[int, int]
+"""Kind and id. Ids are valid until the engine restarts; those of MIG devices only until the next change of MIG."""
+ValuesByEntity = Mapping[tuple[int, int, int], SampleValue]
+"""By (kind, id, field)."""
+
+_INTERVAL = 1e9
+"""Seconds. Live values are never stale, even where the clock of the engine's node is off."""
+
+
+class LiveReader:
+    """Reads fields of entities from the driver, with the flag LIVE_DATA. `wall` gives Unix seconds.
+
+    A call lasts as long as the driver takes, so it is not made at every collection. Never pass a profiling field: a
+    live read of one crashes the engine (4.6.0, measured). The same fields through a watch are safe.
+    """
+
+    def __init__(self, connection: EngineConnection, wall: Callable[[], float]) -> None:
+        self._connection = connection
+        self._wall = wall
+
+    def __call__(
+        self, entities: Sequence[Entity], fields: Sequence[WantedField]
+    ) -> dict[tuple[int, int, int], SampleValue]:
+        """Return the value of each field of each entity, None where there is none. Raises SourceError."""
+        values: dict[tuple[int, int, int], SampleValue] = {}
+        step = layout.ENTITIES_PER_CALL[self._connection.library.major]
+        for begin in range(0, len(entities), step):
+            values |= self._read(entities[begin : begin + step], fields)
+        return values
+
+    def _read(
+        self, entities: Sequence[Entity], fields: Sequence[WantedField]
+    ) -> dict[tuple[int, int, int], SampleValue]:
+        buffer = RecordBuffer(len(entities) * len(fields))
+        reader = RecordReader(buffer, entities, fields, _INTERVAL)
+        ids = layout.field_ids([field.id for field in fields])
+        self._connection.read(layout.pairs(entities), ids, layout.LIVE_DATA, buffer.pointer)
+        columns = reader.decode(int(self._wall() * 1e6)).columns
+        return {
+            (*entity, field.id): value
+            for field, column in zip(fields, columns, strict=True)
+            for entity, value in zip(entities, column, strict=True)
+        }

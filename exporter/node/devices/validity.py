@@ -1,0 +1,42 @@
+"""Which values are exposed, whichever source gave them: how old a sample may be, and the range of a field. Pure.
+
+Blank values differ between the libraries: see dcgm/values.py and nvml/values.py.
+"""
+
+from exporter.node.devices.device_source import WantedField
+from exporter.node.devices.readings import RejectionReason, SampleValue
+
+EVENT_SECONDS = 300.0
+"""How long the last event (an XID) is exposed: it is something that happened, not a state."""
+MIN_SECONDS = 5.0
+INFOROM_SECONDS = 120.0
+"""DCGM updates what the GPU keeps in its InfoROM every 30 s at most, whatever the interval."""
+INFOROM_FIELDS = frozenset({*range(300, 347), *range(385, 397), 1507})
+"""ECC counters, retired pages and remapped rows."""
+
+
+def age_limit(wanted: WantedField, interval: float) -> float:
+    """Seconds after which a sample of this field is stale, when the collection interval is `interval` seconds."""
+    if wanted.watch == "event":
+        return max(3 * interval, EVENT_SECONDS)
+    minimum = INFOROM_SECONDS if wanted.id in INFOROM_FIELDS else MIN_SECONDS
+    return max(3 * interval, minimum)
+
+
+def in_range(value: float, wanted: WantedField) -> bool:
+    """Whether the field can have this value."""
+    return wanted.high is None or value <= wanted.high
+
+
+def checked(value: SampleValue, wanted: WantedField) -> tuple[SampleValue, RejectionReason | None]:
+    """Return the value, or None and OUT_OF_RANGE when the field cannot have it. Texts have no range."""
+    if isinstance(value, int | float) and not in_range(value, wanted):
+        return None, RejectionReason.OUT_OF_RANGE
+    return value, None
+
+
+def counted(reason: RejectionReason | None, wanted: WantedField) -> RejectionReason | None:
+    """Return the reason, or None where nothing is wrong: an event field is blank without an event, and old after it."""
+    if wanted.watch == "event" and reason in (RejectionReason.BLANK, RejectionReason.STALE):
+        return None
+    return reason

@@ -1,0 +1,54 @@
+"""Reasons of the `nvml` source: why it could not be read, and what is wrong while it still answers."""
+
+from exporter.reason import Reason
+
+
+class NvmlReason(Reason):
+    """Label `reason` of `gpugauge_source_problem{source="nvml"}` and `gpugauge_source_errors_total`."""
+
+    LIBRARY_MISSING = (
+        "library_missing",
+        "libnvidia-ml.so.1 cannot be loaded.",
+        "Give the container the driver's libraries: runtimeClass nvidia, NVIDIA_DRIVER_CAPABILITIES with utility.",
+    )
+    DRIVER_NOT_LOADED = (
+        "driver_not_loaded",
+        "The NVIDIA driver is not loaded.",
+        "Load the driver on the node; it is picked up by itself.",
+    )
+    DRIVER_MISMATCH = (
+        "driver_mismatch",
+        "The driver was replaced while its library was loaded; the reader process is started anew.",
+        "Usually none. If it stays, restart the pod: the container still has the old driver's libraries.",
+    )
+    NOT_INITIALIZED = (
+        "not_initialized",
+        "NVML lost its connection to the driver.",
+        "None; NVML is opened again by itself.",
+    )
+    NO_PERMISSION = (
+        "no_permission",
+        "NVML may not open the GPUs: no access to /dev/nvidia*.",
+        "Give the container the devices (NVIDIA_VISIBLE_DEVICES=all) and the permission to open them.",
+    )
+    TIMEOUT = ("timeout", "The driver did not answer NVML in time.", "Check dmesg for XID lines.")
+    FAILED = (
+        "failed",
+        "NVML could not be opened; the log has its return code.",
+        "Look the return code up in nvml.h (nvmlReturn_t).",
+    )
+    GPU_LOST = (
+        "gpu_lost",
+        "NVML lists a GPU that is lost and was never seen before, so it has no UUID.",
+        "Drain the node and reboot it; replace the GPU if it recurs.",
+    )
+    GPU_UNREADABLE = (
+        "gpu_unreadable",
+        "A GPU cannot be opened; the log has its index and NVML's return code.",
+        "Look the return code up in nvml.h (nvmlReturn_t); the other GPUs are exposed.",
+    )
+    MIG_UNREADABLE = (
+        "mig_unreadable",
+        "MIG devices of a GPU cannot be read; the log has NVML's return code.",
+        "Give the container access to /dev/nvidia-caps, or look the return code up in nvml.h.",
+    )

@@ -1,0 +1,44 @@
+"""Reasons of the reader process itself, whichever source it reads."""
+
+from exporter.reason import Reason
+
+
+class ReaderReason(Reason):
+    """Label `reason` of `gpugauge_source_problem` when the reader process is at fault, not its source."""
+
+    STARTING = (
+        "starting",
+        "The reader process is still opening its source.",
+        "None for a minute: an engine has to start. Then the process is started anew.",
+    )
+    SLOW = (
+        "slow",
+        "The reader process needs longer than four fifths of the collection interval.",
+        "Raise --collect-interval, or find out why the driver is slow (load, XIDs).",
+    )
+    HUNG = (
+        "hung",
+        "The reader process did not answer within 10 s (60 s at its start) and was killed.",
+        "Check dmesg for XID lines: a hanging driver call is the usual cause.",
+    )
+    CRASHED = (
+        "crashed",
+        "The reader process ended by itself, or could not be started; the log names the signal or the exit status.",
+        "A signal such as SIGSEGV is a fault of a native library: report it with the library's version.",
+    )
+    GARBLED = (
+        "garbled",
+        "The reader process sent something that is not an answer to the request, and was killed.",
+        "Report it.",
+    )
+    RESTARTING = (
+        "restarting",
+        "The reader process has ended; the next one starts after a pause that doubles from 1 to 30 s.",
+        "See the problem that was logged before.",
+    )
+    INTERNAL = (
+        "internal",
+        "A source raised an exception that is not a SourceError; the log has the traceback.",
+        "Report it: this is a defect in gpugauge.",
+    )
+    CLOSED = ("closed", "The exporter is stopping.", "None.")
