@@ -5,9 +5,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/.cache/tools/bin:$(PATH)
 
-.PHONY: check setup demo test e2e lint fmt generate bench clean
+# How tests are started; `make cover` measures coverage with it.
+RUN ?= python -m
+WORKERS ?= auto
+FAST := not (prometheus or mutation or e2e or bench or browser or slow)
 
-check: lint test ## what CI runs
+.PHONY: check setup demo test rest cover e2e lint fmt generate bench clean
+
+check: lint cover ## lint and every test, with coverage
 
 .venv/.installed: requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpugauge needs Python 3.11 or newer; set PYTHON=")'
@@ -23,11 +28,18 @@ check: lint test ## what CI runs
 setup: .venv/.installed .cache/tools/.fetched ## .venv with every pin, Prometheus and Alertmanager in .cache
 
 demo: setup ## the whole product on this machine, without GPU or cluster
-	gpugauge demo $(ARGS)
+	exec python -m demo $(ARGS)
 
-test: setup ## every test, with branch coverage
+test: setup ## the fast tests: no Prometheus, mutations, end-to-end, or minute-long faults
+	$(RUN) pytest -n $(WORKERS) -m "$(FAST)" $(ARGS)
+
+rest: setup ## the tests that `make test` leaves out
+	$(RUN) pytest -n $(WORKERS) -m "not ($(FAST))" $(ARGS)
+
+cover: setup ## every test, with branch coverage
 	coverage erase
-	coverage run -m pytest $(ARGS)
+	$(MAKE) test RUN="coverage run -m"
+	$(MAKE) rest RUN="coverage run -m"
 	coverage combine -q
 	coverage report
 
@@ -46,7 +58,7 @@ fmt: setup ## what can be mended by a program
 	ruff check --fix --exit-zero .
 	ruff format .
 
-generate: setup ## dashboards, rules, metric reference, kubelet stubs
+generate: setup ## dashboards, rules, metric reference, troubleshooting, kubelet stubs
 	scripts/generate.sh
 
 bench: setup ## the budgets of the design, measured
