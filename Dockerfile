@@ -8,7 +8,7 @@
 #
 #   docker build --build-arg DCGM=packages -t registry.example/gpugauge .
 #
-# or mount a directory that contains libdcgm.so.4 at run time and name it in LD_LIBRARY_PATH.
+# or mount a folder that contains libdcgm.so.4 at run time and name it in LD_LIBRARY_PATH.
 
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 ARG DCGM=none

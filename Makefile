@@ -30,7 +30,7 @@ setup: .venv/.installed .cache/tools/.fetched ## .venv with every pin, Prometheu
 demo: setup ## the whole product on this machine, without GPU or cluster
 	exec python -m demo $(ARGS)
 
-test: setup ## the fast tests: no Prometheus, mutations, end-to-end, or minute-long faults
+test: setup ## the fast tests: not those marked prometheus, mutation, e2e, bench, browser or slow
 	$(RUN) pytest -n $(WORKERS) -m "$(FAST)" $(ARGS)
 
 rest: setup ## the tests that `make test` leaves out
@@ -54,7 +54,7 @@ lint: setup ## style, types, architecture, image, and that generated files are c
 	hadolint Dockerfile
 	scripts/generate.sh --check
 
-fmt: setup ## what can be mended by a program
+fmt: setup ## correct what a program can correct
 	ruff check --fix --exit-zero .
 	ruff format .
 

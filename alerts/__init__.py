@@ -1,7 +1,7 @@
-"""Recording rules, alerts and their routing, written as Prometheus and Alertmanager configuration.
+"""Recording rules, alerts and their routing, as Python from which `python -m alerts` writes configuration files.
 
-Each group is a module. `rule.py` defines what a group consists of, `rulefile.py` how it is written,
-`expression.py` the PromQL that several groups share.
+Each group of rules is a module with a constant GROUP. `rule.py` defines what a group consists of, `rulefile.py` how it
+is written, `expression.py` the PromQL that several groups share.
 """
 
 from alerts import attribution, efficiency, exporters, normalize, pending, thresholds

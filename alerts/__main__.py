@@ -1,10 +1,13 @@
-"""`python -m alerts`: write the rule files, the PrometheusRule and the Alertmanager example."""
+"""Generates gpugauge's rule files, the same rules as a PrometheusRule, and an example Alertmanager configuration.
+
+`python -m alerts [--output FOLDER] [--runbook ADDRESS]`; rule files in the folder that belong to no group are removed.
+"""
 
 import argparse
 from pathlib import Path
 
 from alerts import GROUPS
-from alerts.alertmanager import example
+from alerts.alertmanager import alertmanager_example
 from alerts.rule import RUNBOOK
 from alerts.rulefile import prometheus_rule, rule_file
 
@@ -18,13 +21,13 @@ def files(runbook: str = RUNBOOK) -> dict[str, str]:
     return {
         **rules,
         "prometheusrule.yaml": prometheus_rule(GROUPS, runbook),
-        "alertmanager/example.yaml": example(),
+        "alertmanager/example.yaml": alertmanager_example(),
     }
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Write every file below `--output`, and remove rule files there that belong to no group."""
-    parser = argparse.ArgumentParser(prog="python -m alerts", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m alerts", description=__doc__.partition("\n")[0])
     parser.add_argument("--output", type=Path, default=Path("deploy/generated"), help="folder to write below")
     parser.add_argument("--runbook", default=RUNBOOK, help="address of the runbook that alerts link to")
     options = parser.parse_args(arguments)

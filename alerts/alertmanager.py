@@ -1,4 +1,7 @@
-"""A routing example: which receiver gets the alerts of each `notify`, and which alerts inhibit which others."""
+"""The example Alertmanager configuration: a receiver for each value of the label `notify`, and inhibitions.
+
+An inhibition suppresses notifications of one alert while another one fires, which explains it.
+"""
 
 from typing import Any
 
@@ -33,7 +36,7 @@ _ROUTES: tuple[tuple[Notify, dict[str, Any]], ...] = (
 
 INHIBITIONS: tuple[dict[str, list[str]], ...] = (
     {
-        # A node that is down answers no scrape. area="hardware" is never inhibited: its alerts are needed for repair.
+        # A node that is down answers no scrape. Alerts of area="hardware" must not be targets: repair needs them.
         "source_matchers": ['alertname=~"KubeNodeNotReady|KubeNodeUnreachable"', 'node=~".+"'],
         "target_matchers": ['alertname="GPUExporterDown"', 'node=~".+"'],
         "equal": ["cluster", "node"],
@@ -48,11 +51,8 @@ INHIBITIONS: tuple[dict[str, list[str]], ...] = (
 """Sources and targets are named, and labels in `equal` must not be empty: two missing labels count as equal."""
 
 
-def config(receiver: str, *, wait: str | None = None) -> dict[str, Any]:
-    """Return an Alertmanager configuration: GPU alerts go to `<receiver>/<notify>`, others to `<receiver>/other`.
-
-    `wait` replaces every group_wait and group_interval, for demonstrations in which alerts must arrive at once.
-    """
+def config(receiver: str) -> dict[str, Any]:
+    """Return an Alertmanager configuration: GPU alerts go to `<receiver>/<notify>`, others to `<receiver>/other`."""
     return {
         "route": {
             "receiver": "other",
@@ -61,7 +61,7 @@ def config(receiver: str, *, wait: str | None = None) -> dict[str, Any]:
                 {
                     "matchers": ['component="gpu"'],
                     "receiver": "gpu-ticket",
-                    "routes": [_route(notify, settings, wait) for notify, settings in _ROUTES],
+                    "routes": [_route(notify, settings) for notify, settings in _ROUTES],
                 }
             ],
         },
@@ -73,14 +73,13 @@ def config(receiver: str, *, wait: str | None = None) -> dict[str, Any]:
     }
 
 
-def example() -> str:
+def alertmanager_example() -> str:
     """Return the text of the committed example file."""
     return HEADER + INTRODUCTION + dump(config(EXAMPLE_RECEIVER))
 
 
-def _route(notify: Notify, settings: dict[str, Any], wait: str | None) -> dict[str, Any]:
-    timing = {"group_wait": wait, "group_interval": wait} if wait else {}
-    return {"matchers": [f'notify="{notify}"'], "receiver": f"gpu-{notify}", **settings, **timing}
+def _route(notify: Notify, settings: dict[str, Any]) -> dict[str, Any]:
+    return {"matchers": [f'notify="{notify}"'], "receiver": f"gpu-{notify}", **settings}
 
 
 def _receiver(name: str, url: str) -> dict[str, Any]:

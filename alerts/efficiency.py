@@ -1,4 +1,7 @@
-"""GPUs that are allocated and have low utilization: the alert, and the recorded series that it is made of."""
+"""The alert GPUPodLowUtilization, and the recorded series that only it needs: start, phase and threshold of each pod.
+
+It reads how busy each pod is from `attribution.py`, and workload classes, thresholds and exemptions from the watcher.
+"""
 
 from alerts.attribution import GPU_POD
 from alerts.expression import POD, by, parenthesized, threshold, with_pod_labels
@@ -6,6 +9,8 @@ from alerts.rule import INTERVAL_SECONDS, Alert, Area, Group, Notify, Recording,
 from alerts.thresholds import IDLE, LOW_UTILIZATION
 
 WINDOW_SECONDS = 900
+"""Utilization is the mean of this window."""
+_WINDOW_MINUTES = WINDOW_SECONDS // 60
 COVERAGE = WINDOW_SECONDS * 8 // 10 // INTERVAL_SECONDS
 """Samples that a window must have, four fifths of all: with fewer, the mean may not be the mean of the window."""
 
@@ -13,12 +18,13 @@ WARM_UP_SECONDS = 1800
 """A pod first pulls images, reads data and compiles. Twice the window, so that none of the samples of an earlier pod
 with the same name is left."""
 
-EXEMPT_FROM = 'alert=~"GPUPodLowUtilization|low-utilization"'
+EXEMPT_FROM = 'alert="low-utilization"'
+"""Selects exemptions from this alert, as the watcher exposes them."""
 
 START = f"""{by(POD, with_pod_labels("gpugauge_gpu_pod_start_timestamp_seconds", "pod"))}
 or
 (max by ({POD}) (kube_pod_start_time) and on ({POD}) pod:gpu_devices:count)"""
-"""From the watcher; from kube-state-metrics for pods that no watcher exposes."""
+"""Start time of each pod: from the watcher; from kube-state-metrics for pods that no watcher exposes."""
 
 _RUNNING_WITHOUT_WATCHER = f"""max by ({POD}) (kube_pod_status_phase{{phase="Running"}} == 1)
 and on ({POD})
@@ -46,15 +52,15 @@ or
 * on () group_left ()
 {threshold("GPUPodIdle", IDLE)}"""
 """By workload class. Training: the override of the pod, else the recorded threshold. Serving and interactive: none,
-because their load comes in bursts. Unknown class: the threshold for idle."""
+because their load comes in bursts. Unknown workload class: the idle threshold."""
 
 LOW = f"""(
-  avg_over_time(pod:gpu_busy:ratio[{WINDOW_SECONDS // 60}m])
+  avg_over_time(pod:gpu_busy:ratio[{_WINDOW_MINUTES}m])
   < on ({POD})
   pod:gpu_low_utilization_threshold:ratio
 )
 and on ({POD})
-(count_over_time(pod:gpu_busy:ratio[{WINDOW_SECONDS // 60}m]) >= {COVERAGE})
+(count_over_time(pod:gpu_busy:ratio[{_WINDOW_MINUTES}m]) >= {COVERAGE})
 and on ({POD})
 (time() - pod:gpu_start_timestamp:seconds > {WARM_UP_SECONDS})
 and on ({POD})
@@ -90,7 +96,7 @@ GROUP = Group(
             description=(
                 "The GPUs of {{ $labels.workload_type }} {{ $labels.namespace }}/{{ $labels.workload }} (pod "
                 "{{ $labels.pod }} on node {{ $labels.node }}) were busy {{ $value | humanizePercentage }} of the "
-                f"last 15 minutes{_THRESHOLD_OF_POD}."
+                f"last {_WINDOW_MINUTES} minutes{_THRESHOLD_OF_POD}."
             ),
             for_="5m",
             keep_firing_for="10m",

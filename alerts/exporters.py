@@ -1,4 +1,4 @@
-"""Whether the exporters themselves answer: the node exporters and the cluster watcher."""
+"""The alerts GPUExporterDown and GPUWatcherDown: a node exporter, or every cluster watcher, does not answer scrapes."""
 
 from alerts.rule import Alert, Area, Group, Notify, Severity
 

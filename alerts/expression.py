@@ -1,6 +1,7 @@
-"""PromQL that several groups share.
+"""PromQL that several groups share: functions from expression to expression, as text. No I/O, no state.
 
-The labels that identify a device, a GPU, a pod or a workload, and how the labels of an exposition become them.
+DEVICE, GPU, POD and WORKLOAD are the labels that identify each of them in every recorded series; the functions set
+these labels on exposed series, aggregate by them, and write joins.
 """
 
 DEVICE = "cluster, node, UUID, GPU_I_ID, GPU_CI_ID"

@@ -1,6 +1,7 @@
-"""The normalizing layer: each quantity under one name, in one unit and with one set of labels.
+"""The normalizing layer: recording rules that give each quantity one name, one unit and one set of labels.
 
-It reads the expositions of gpugauge and of every generation of dcgm-exporter.
+They read what gpugauge and every generation of dcgm-exporter expose; all other rules and the dashboards read only the
+recorded series (`gpu_instance:…` per GPU or MIG device, `gpu:…` per GPU).
 """
 
 from alerts import generations as dcgm
@@ -48,7 +49,7 @@ or
 gpu_instance:memory_used:bytes + gpu_instance:memory_free:bytes + {_mib(dcgm.MEMORY_RESERVED_MIB)}
 or
 gpu_instance:memory_used:bytes + gpu_instance:memory_free:bytes"""
-"""The sum of the parts where the total is not exposed. Without the reserved part it is what pods can use."""
+"""Total framebuffer: as exposed, else used + free + reserved, else used + free, which is what pods can use."""
 
 GROUP = Group(
     "gpugauge-normalize",

@@ -1,4 +1,7 @@
-"""Pending workloads: GPU pods that could be scheduled and do not run, since when, and why."""
+"""The alert GPUWorkloadPending, and recorded series about GPU pods that could be scheduled and do not run.
+
+The watcher exposes, for each pending pod, since when and for which reason; here they are summed up per workload.
+"""
 
 from alerts.expression import POD, WORKLOAD, by, one_by, threshold, with_pod_labels
 from alerts.rule import Alert, Area, Group, Notify, Recording, Severity

@@ -1,4 +1,4 @@
-"""What a group consists of: recording rules and alerts, evaluated in order."""
+"""The types of rules: a group consists of recording rules and alerts, which Prometheus evaluates in order."""
 
 from dataclasses import dataclass
 from enum import StrEnum

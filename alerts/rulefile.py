@@ -1,4 +1,4 @@
-"""Groups as the files that Prometheus and the Prometheus Operator load."""
+"""Writes groups of rules as text: a file for Prometheus, or a PrometheusRule for the Prometheus Operator."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def prometheus_rule(groups: tuple[Group, ...], runbook: str = RUNBOOK) -> str:
 
 
 def labels_of(alert: Alert) -> dict[str, str]:
-    """Return the labels that every instance of the alert has, for routing. The labels of its expression are added."""
+    """Return the labels that every instance of the alert has, for routing. Prometheus adds those of the expression."""
     return {
         "severity": alert.severity.value,
         "component": "gpu",

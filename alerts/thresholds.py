@@ -1,18 +1,18 @@
-"""The thresholds of the alerts, as recorded constants. To use others, change them here or record them elsewhere.
+"""The thresholds of the alerts, recorded as constant series. To use others, change them here or record them elsewhere.
 
-Alerts read them with the default below where they are not recorded; dashboards show nothing there.
+Where a threshold is not recorded, alerts and dashboards use the default below.
 """
 
 from alerts.rule import Group, Recording
 
 LOW_UTILIZATION = 0.3
-"""Share of 15 minutes that the GPUs of a pod were busy, below which the pod has low utilization."""
+"""Share of the window (15 minutes) that a pod's GPUs were busy, below which the pod has low utilization."""
 
 IDLE = 0.01
-"""The same share below which a GPU is idle. Not 0: on some systems engine activity never falls to 0."""
+"""Share of the same window below which a GPU is idle. Not 0: on some systems engine activity never falls to 0."""
 
 PENDING_SECONDS = 900.0
-"""How long a GPU pod may be schedulable and not run."""
+"""How long a GPU pod may be schedulable and not run before the alert."""
 
 
 def _constant(alert: str, value: float) -> Recording:

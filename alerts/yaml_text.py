@@ -1,4 +1,4 @@
-"""Plain data as YAML text: the same text for the same data, in the order given."""
+"""Writes plain data as YAML text: the same text for the same data, with keys in the order given."""
 
 import sys
 from typing import Any

@@ -1,6 +1,6 @@
-"""Measures the budgets of the node exporter: `python -m bench`; exit code 1 when one is not kept.
+"""Measures CPU, memory, latency and series of the node exporter and prints them as tables, beside their budgets.
 
-python -m bench [--quick] [--no-fail] [--watcher]
+`python -m bench [--quick] [--no-fail] [--watcher]`; exit code 1 when something is over its budget.
 """
 
 import argparse
@@ -26,16 +26,16 @@ NOT_COMPARED = "Not compared with dcgm-exporter, which needs the real libdcgm an
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How often each thing is measured; `settle` is in seconds."""
+    """How often each figure is measured; `settle` is in seconds."""
 
-    rounds: int = 400
+    repetitions: int = 400
     scrapes: int = 100
     collections: int = 20_000
     settle: float = 4.0
     starts: int = 3
 
 
-QUICK = Size(rounds=20, scrapes=20, collections=200, settle=1.0, starts=1)
+QUICK = Size(repetitions=20, scrapes=20, collections=200, settle=1.0, starts=1)
 
 
 def sections(size: Size, whole: BenchNode = WHOLE, partitioned: BenchNode = PARTITIONED) -> Iterator[BenchSection]:
@@ -45,13 +45,13 @@ def sections(size: Size, whole: BenchNode = WHOLE, partitioned: BenchNode = PART
         (root / "whole").mkdir()
         (root / "partitioned").mkdir()
         with running_fakes(whole, root / "whole") as fakes:
-            section, readings = stage_section(whole, fakes, 1.0, size.rounds)
+            section, readings = stage_section(whole, fakes, 1.0, size.repetitions)
             yield section
             yield scrape_section(whole, fakes, 2.0, size.scrapes)
             yield memory_section(whole, fakes, size.settle)
             yield exposition_section(whole, fakes, size.starts)
         with running_fakes(partitioned, root / "partitioned") as fakes:
-            yield stage_section(partitioned, fakes, 4.0, size.rounds)[0]
+            yield stage_section(partitioned, fakes, 4.0, size.repetitions)[0]
             yield scrape_section(partitioned, fakes, 5.0, size.scrapes)
             yield exposition_section(partitioned, fakes, size.starts)
         yield growth_section(whole, readings, size.collections)
@@ -66,7 +66,7 @@ def main() -> int:
     """Measure and print section by section."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.partition("\n")[0])
     parser.add_argument("--no-fail", action="store_true", help="exit code 0 also when something is over its budget")
-    parser.add_argument("--quick", action="store_true", help="few rounds, to see that it runs; the figures mean little")
+    parser.add_argument("--quick", action="store_true", help="few runs, to see that it works; the figures mean little")
     parser.add_argument("--watcher", action="store_true", help="the cluster watcher too: several minutes")
     arguments = parser.parse_args()
     print(_about(), NOT_COMPARED, sep="\n", flush=True)

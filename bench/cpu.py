@@ -1,4 +1,7 @@
-"""CPU time of pieces of code and of whole processes; a busy machine changes it less than elapsed time."""
+"""Measures CPU time in milliseconds, of a function that is run many times and of whole processes.
+
+A busy machine changes CPU time less than elapsed time.
+"""
 
 import gc
 import statistics
@@ -7,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-BATCHES = 100
+GROUPS = 100
+"""How many groups of runs are measured: the clock is read once per group, not once per run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Milliseconds of CPU for one run: of the batch that was disturbed least, and of the median batch."""
+    """Milliseconds of CPU for one run: of the group of runs that was disturbed least, and of the median group."""
 
     least: float
     median: float
@@ -23,20 +27,20 @@ class Cost:
         return f"median {self.median:.3f}"
 
 
-def cost_of(run: Callable[[], object], rounds: int, clock: Callable[[], int] = time.thread_time_ns) -> Cost:
-    """Measure `rounds` runs in batches. Whatever else the machine does can only make a batch cost more."""
+def cost_of(run: Callable[[], object], repetitions: int, clock: Callable[[], int] = time.thread_time_ns) -> Cost:
+    """Measure `repetitions` runs in groups. Whatever else the machine does can only make a group cost more."""
     run()
     gc.collect()
-    size = max(rounds // BATCHES, 1)
-    return cost([_batch(run, size, clock) for _ in range(min(BATCHES, rounds))])
+    size = max(repetitions // GROUPS, 1)
+    return cost([_group(run, size, clock) for _ in range(min(GROUPS, repetitions))])
 
 
 def cost(milliseconds: list[float]) -> Cost:
-    """Make the cost of batches that were measured elsewhere."""
+    """Make the cost of figures that were measured elsewhere."""
     return Cost(min(milliseconds), statistics.median(milliseconds))
 
 
-def _batch(run: Callable[[], object], size: int, clock: Callable[[], int]) -> float:
+def _group(run: Callable[[], object], size: int, clock: Callable[[], int]) -> float:
     began = clock()
     for _ in range(size):
         run()

@@ -1,6 +1,7 @@
-"""What is measured: a node with eight GPUs, whole or MIG-enabled, with its counters file, host engine and kubelet.
+"""Makes what the bench measures: a node with eight GPUs, whole or MIG-enabled, with counters file, engine and kubelet.
 
-The host engine is the fake libdcgm, whose table another process keeps current; the simulated kubelet is a process, too.
+The host engine is the fake libdcgm of the tests, whose table of samples another process keeps current; the simulated
+kubelet is a process, too.
 """
 
 import os
@@ -17,8 +18,8 @@ from typing import Literal
 from exporter.node.devices.counters_file import CounterRow, Counters
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.field import Field, fields
+from exporter.node.devices.field_ids import UTILIZATION
 from exporter.node.simulation.scenario import load
-from exporter.node.simulation.state import UTILIZATION
 from simulators.kubelet import KubeletAllocation, SimulatedKubelet
 from tests.fakes.build import build
 from tests.fakes.scenario_table import VARIABLE
@@ -38,7 +39,7 @@ class BenchNode:
     fields: int = FIELDS
 
     def counters(self) -> Counters:
-        """So many fields that have a number on every device of the scenario, those of MIG devices first."""
+        """The first `fields` fields that have a number on every device of the scenario, those of MIG devices first."""
         rows = [
             CounterRow(field.names[0], _type(field), f"Help of field {field.id}.", field) for field in self._fields()
         ]
@@ -50,7 +51,7 @@ class BenchNode:
         return self.fields * (sum(len(gpu.instances) for gpu in gpus) if self.mig else len(gpus))
 
     def counters_file(self) -> str:
-        """A counters file that gives as many series: with `mig`, each spelling of a field is a row of its own."""
+        """Text of a counters file that gives as many series; with `mig`, each name of a field is a row of its own."""
         chosen = [(name, field) for field in self._instance_fields() for name in field.names] if self.mig else [
             (field.names[0], field) for field in self._fields()
         ]  # fmt: skip
@@ -106,7 +107,7 @@ class RunningFakes:
     def reader_config(self, counters: Counters, interval: float = 10.0) -> ReaderConfig:
         """The configuration of a reader process; `interval` is in seconds."""
         wanted = tuple(field.wanted() for field in counters.fields)
-        return ReaderConfig("dcgm", wanted, interval, remote="localhost:5555", library=str(self.library))
+        return ReaderConfig("dcgm", wanted, interval, remote="localhost:5555", libdcgm=str(self.library))
 
 
 @contextmanager

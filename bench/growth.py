@@ -1,4 +1,7 @@
-"""Growth of memory over many collections: the real pipeline with a fake clock, one collection right after another."""
+"""Measures how much memory grows over many collections (one collection is one round of reading and rendering).
+
+The real pipeline with a fake clock, one collection right after another, in a process of its own.
+"""
 
 import gc
 import os
@@ -27,7 +30,7 @@ WARM_UP = 500
 
 @dataclass(slots=True)
 class ChangingKubelet:
-    """A kubelet whose pods come and go: in every read one container is another one than before."""
+    """A kubelet whose pods change: in every read one pod is replaced by a new one."""
 
     uuids: tuple[str, ...]
     next_read: Callable[[], int] = field(default_factory=lambda: count().__next__)
@@ -59,7 +62,7 @@ def growth_section(node: BenchNode, readings: Readings, collections: int) -> Ben
 def grow(counters: Counters, encoded: bytes, collections: int) -> tuple[float, float]:
     """Collect in this process. Returns its resident memory before and after, in MiB.
 
-    The readings are decoded anew for every collection, as they are when they come from a reader process.
+    The readings are decoded again for every collection, as they are when they come from a reader process.
     """
     decode = msgspec.msgpack.Decoder(Readings).decode
     source = FixedSource(decode(encoded))

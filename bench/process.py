@@ -1,4 +1,7 @@
-"""The node exporter as it runs: a real process with its reader process, scraped over HTTP."""
+"""Runs the node exporter as a real process, scrapes it over HTTP, and reads how much memory its processes have.
+
+It has a child, the reader process, which alone loads the native GPU libraries.
+"""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Memory of the running exporter, the size of its exposition, and how soon it serves a full one."""
+"""Measures the memory of the running exporter, the series of its `/metrics` response, and how soon it serves them."""
 
 import re
 import time
@@ -10,7 +10,7 @@ from bench.table import BenchSection, Figure
 
 BUDGET_MIB, BUDGET_START, BUDGET_GPU, BUDGET_MIG_DEVICE = 64.0, 2.0, 60.0, 24.0
 SETTLE_SECONDS = 4.0
-"""The first collections are a second apart."""
+"""How long to wait before memory is read: the first collections are a second apart."""
 
 
 def flags(fakes: RunningFakes, counters: Path | None, interval: int = 1000) -> tuple[str, ...]:

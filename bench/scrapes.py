@@ -1,4 +1,4 @@
-"""How long a scrape takes over HTTP and what it costs the server, by kind of connection and number of scrapers."""
+"""Measures how long a scrape takes and what CPU it costs the server, by kind of connection and number of scrapers."""
 
 import random
 import socket
@@ -17,7 +17,7 @@ from bench.table import BenchSection, Figure
 PAUSE = 0.01
 """Average seconds between two scrapes of all scrapers together: one scrapes as often as ten do."""
 SCRAPERS = 10
-ROUNDS = 6
+REPETITIONS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def scrape_section(node: BenchNode, fakes: RunningFakes, budget: float, scrapes:
         ]
         size = len(process.exposition())
     remarks = (
-        f"Exposition of {size:,} bytes. p99 of the round that was disturbed least, of {ROUNDS}.",
+        f"Exposition of {size:,} bytes. p99 of the repetition that was disturbed least, of {REPETITIONS}.",
         "The CPU of a scrape is that of all threads of the server.",
         "Prometheus keeps its connection and accepts gzip: only those rows have a budget.",
     )
@@ -59,14 +59,15 @@ def scrape_section(node: BenchNode, fakes: RunningFakes, budget: float, scrapes:
 def _row(process: RunningExporter, kind: ScrapeKind, budget: float, scrapes: int) -> Figure:
     ask = scraper(process.port, PAUSE * kind.scrapers, kept=kind.kept, compressed=kind.compressed)
     before = process_ms(process.pid)
-    taken = [_round(ask, kind.scrapers, max(scrapes // kind.scrapers, 2)) for _ in range(ROUNDS)]
+    taken = [_scraped(ask, kind.scrapers, max(scrapes // kind.scrapers, 2)) for _ in range(REPETITIONS)]
     each = (process_ms(process.pid) - before) / sum(map(len, taken))
     cuts = min((quantiles(some, n=100) for some in taken), key=lambda each: each[98])
     allowed = budget if kind.kept and kind.compressed else None
     return Figure(f"{kind}: p99", cuts[98], "ms", allowed, f"p50 {cuts[49]:.2f} ms, CPU {each:.3f} ms")
 
 
-def _round(ask: Callable[[threading.Barrier, int, list[float]], None], scrapers: int, times: int) -> list[float]:
+def _scraped(ask: Callable[[threading.Barrier, int, list[float]], None], scrapers: int, times: int) -> list[float]:
+    """Run the scrapers once, each in a thread. Returns the milliseconds of all scrapes."""
     taken: list[float] = []
     barrier = threading.Barrier(scrapers)
     threads = [threading.Thread(target=ask, args=(barrier, times, taken)) for _ in range(scrapers)]

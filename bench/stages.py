@@ -1,4 +1,7 @@
-"""CPU of one collection, stage by stage: the stages of the reader process and of the parent process."""
+"""Measures the CPU of one collection (one round of reading every source and rendering), stage by stage.
+
+The reader process, which calls the native library, and the parent process, which does the rest, have their own stages.
+"""
 
 import gzip
 import time
@@ -37,12 +40,13 @@ LIST = "parent: kubelet List (gRPC's C core, all its threads) *"
 COMPRESS = "parent: compress (gzip, both formats, C) *"
 EXPORTER_METRICS = "parent: exporter metrics (prometheus_client) *"
 EXEMPT = (LIBRARY, LIST, COMPRESS, EXPORTER_METRICS)
-"""Stages that do not count towards the budget of our own Python code: C code, and the exporter metrics.
+"""Stages that do not count toward the budget of our own Python code: C code, and the exporter metrics.
 
 `prometheus_client` writes the exporter metrics with its own generate functions (ADR 0005); their cost does not grow
 with the number of devices.
 """
 SWEEPS = 4
+"""How often all stages are measured one after another; the least of each stage is taken."""
 STYLE = LabelStyle("node-1")
 RULES = AttributionRules()
 
@@ -87,7 +91,7 @@ class ReaderStages:
     body: bytes = field(repr=False)
 
 
-def reader_stages(config: ReaderConfig, rounds: int) -> ReaderStages:
+def reader_stages(config: ReaderConfig, repetitions: int) -> ReaderStages:
     """Measure what a reader process does for one reply."""
     libraries: list[TimedLibrary] = []
 
@@ -98,7 +102,7 @@ def reader_stages(config: ReaderConfig, rounds: int) -> ReaderStages:
     source = DcgmSource(config, load=load)
     source.read()
     calls, reads = [], []
-    for _ in range(rounds):
+    for _ in range(repetitions):
         libraries[0].spent, began = 0, time.thread_time_ns()
         source.read()
         reads.append((time.thread_time_ns() - began) / 1e6)
@@ -109,7 +113,7 @@ def reader_stages(config: ReaderConfig, rounds: int) -> ReaderStages:
     library = cost(calls)
     encode = msgspec.msgpack.Encoder().encode
     return ReaderStages(
-        library, minus(cost(reads), library), cost_of(lambda: encode(reply), rounds), reply.readings, encode(reply)
+        library, minus(cost(reads), library), cost_of(lambda: encode(reply), repetitions), reply.readings, encode(reply)
     )
 
 
@@ -120,7 +124,7 @@ class ParentStages:
     counters: Counters
     fakes: RunningFakes
     reader: ReaderStages
-    rounds: int
+    repetitions: int
 
     def costs(self) -> dict[str, Cost]:
         """Measure each stage."""
@@ -129,10 +133,10 @@ class ParentStages:
         return {"parent: decode message": decoding, **self._attribution(decode, decoding), **self._rendering()}
 
     def _cost(self, run: Callable[[], object]) -> Cost:
-        return cost_of(run, self.rounds)
+        return cost_of(run, self.repetitions)
 
     def _attribution(self, decode: Callable[[bytes], ReaderReply], decoding: Cost) -> dict[str, Cost]:
-        """Measure with a reply decoded anew each time, as in each collection: equal, but not the same objects."""
+        """Measure with a reply decoded again each time, as in each collection: equal, but not the same objects."""
         kubelet = Kubelet(self.fakes.socket)
         allocations = kubelet.read()
         reading, listing = self._listing(kubelet)
@@ -161,8 +165,8 @@ class ParentStages:
         channel = grpc.insecure_channel(f"unix:{self.fakes.socket}")
         call = PodResourcesListerStub(channel).List  # type: ignore[no-untyped-call] # generated
         request = ListPodResourcesRequest()
-        reading = cost_of(kubelet.read, self.rounds, time.process_time_ns)
-        bare = cost_of(lambda: call(request, timeout=5), self.rounds, time.process_time_ns)
+        reading = cost_of(kubelet.read, self.repetitions, time.process_time_ns)
+        bare = cost_of(lambda: call(request, timeout=5), self.repetitions, time.process_time_ns)
         channel.close()
         return reading, bare
 
@@ -208,7 +212,7 @@ class WholeCollection:
     """Of one collection, in both processes."""
 
 
-def whole(counters: Counters, fakes: RunningFakes, rounds: int) -> WholeCollection:
+def whole(counters: Counters, fakes: RunningFakes, repetitions: int) -> WholeCollection:
     """Measure whole collections, without the pauses between them."""
     reader = Reader(fakes.reader_config(counters))
     pipeline = NodePipeline(NodeSources(reader, Kubelet(fakes.socket)), counters, STYLE, RULES)
@@ -219,18 +223,18 @@ def whole(counters: Counters, fakes: RunningFakes, rounds: int) -> WholeCollecti
         time.sleep(0.05)
         loop.collect()
     try:
-        read_there, read_here = _both(reader, reader.read, rounds)
-        collect_there, collect_here = _both(reader, loop.collect, rounds)
+        read_there, read_here = _both(reader, reader.read, repetitions)
+        collect_there, collect_here = _both(reader, loop.collect, repetitions)
         totals = [there + here for there, here in zip(collect_there, collect_here, strict=True)]
         return WholeCollection(cost(read_there), cost(read_here), cost(totals))
     finally:
         pipeline.close()
 
 
-def _both(reader: Reader, run: Callable[[], object], rounds: int) -> tuple[list[float], list[float]]:
-    """Measure so many rounds. Returns milliseconds of CPU of the reader process and of this process, per round."""
+def _both(reader: Reader, run: Callable[[], object], repetitions: int) -> tuple[list[float], list[float]]:
+    """Measure so many runs. Returns milliseconds of CPU of the reader process and of this process, of each run."""
     there, here = [], []
-    for _ in range(rounds):
+    for _ in range(repetitions):
         assert reader.pid is not None
         before, began = process_ms(reader.pid), time.process_time_ns()
         run()
@@ -239,18 +243,20 @@ def _both(reader: Reader, run: Callable[[], object], rounds: int) -> tuple[list[
     return there, here
 
 
-def stage_section(node: BenchNode, fakes: RunningFakes, budget: float, rounds: int) -> tuple[BenchSection, Readings]:
+def stage_section(
+    node: BenchNode, fakes: RunningFakes, budget: float, repetitions: int
+) -> tuple[BenchSection, Readings]:
     """Measure every stage, their sum against the budget (milliseconds), and whole collections.
 
     Returns the readings of the node, too.
     """
     counters = node.counters()
-    swept = [reader_stages(fakes.reader_config(counters), rounds // SWEEPS) for _ in range(SWEEPS)]
+    swept = [reader_stages(fakes.reader_config(counters), repetitions // SWEEPS) for _ in range(SWEEPS)]
     reader = min(swept, key=lambda stages: stages.decode.least)
-    collections = whole(counters, fakes, rounds)
+    collections = whole(counters, fakes, repetitions)
     measured = (reader.library, reader.decode, reader.encode)
     inside = Cost(sum(each.least for each in measured), sum(each.median for each in measured))
-    parent = least([ParentStages(counters, fakes, reader, rounds // SWEEPS).costs() for _ in range(SWEEPS)])
+    parent = least([ParentStages(counters, fakes, reader, repetitions // SWEEPS).costs() for _ in range(SWEEPS)])
     stages = {
         LIBRARY: reader.library,
         "reader: decode records": reader.decode,
@@ -266,12 +272,12 @@ def stage_section(node: BenchNode, fakes: RunningFakes, budget: float, rounds: i
     rows.append(Figure("whole collection, both processes", collections.total.least, "ms", note=collections.total.note))
     samples = sum(len(column) for batch in reader.readings.batches for column in batch.columns)
     remarks = (
-        f"{samples} samples. Least CPU time of {rounds} rounds; the median beside it shows how disturbed they were.",
+        f"{samples} samples. Least CPU time of {repetitions} runs; the median beside it shows how disturbed they were.",
         "* exempt: C code, and exporter metrics, whose cost does not depend on the number of devices (ADR 0005).",
     )
     return BenchSection(f"One collection: {node.name}", rows, remarks), reader.readings
 
 
 def least(sweeps: list[dict[str, Cost]]) -> dict[str, Cost]:
-    """Take the least cost of each stage: a disturbance lasts for seconds, so for a whole stage of one sweep."""
+    """Take the least cost of each stage: a busy moment of the machine affects one whole stage of one sweep."""
     return {name: min((sweep[name] for sweep in sweeps), key=lambda each: each.least) for name in sweeps[0]}

@@ -1,4 +1,4 @@
-"""The tables that the bench prints: what was measured, what the budget is, and whether it is kept."""
+"""Writes measured figures as the tables that the bench prints: value, budget, and whether the budget is kept."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ class Figure:
         return self.budget is not None and self.value > self.budget
 
     def columns(self) -> tuple[str, str, str, str]:
-        """The row as text: what, value, budget, verdict."""
+        """The row as text: what, value, budget, result."""
         budget = "" if self.budget is None else f"{figure(self.budget)} {self.unit}"
-        verdict = "" if self.budget is None else ("OVER" if self.over else "ok")
-        return self.what, f"{figure(self.value)} {self.unit}", budget, verdict
+        result = "" if self.budget is None else ("OVER" if self.over else "ok")
+        return self.what, f"{figure(self.value)} {self.unit}", budget, result
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,6 @@ def over(sections: Iterable[BenchSection]) -> list[Figure]:
 
 
 def _line(row: Figure) -> str:
-    what, value, budget, verdict = row.columns()
-    line = f"{what:<{WIDTHS[0]}}{value:>{WIDTHS[1]}}{budget:>{WIDTHS[2]}}  {verdict:<{WIDTHS[3]}}"
+    what, value, budget, result = row.columns()
+    line = f"{what:<{WIDTHS[0]}}{value:>{WIDTHS[1]}}{budget:>{WIDTHS[2]}}  {result:<{WIDTHS[3]}}"
     return f"{line} {row.note}".rstrip()

@@ -1,4 +1,4 @@
-"""Measures the cluster watcher on a large cluster: first sync, peak of memory, CPU time while objects change.
+"""Measures the cluster watcher on a large simulated cluster: first sync, peak memory, CPU while objects change.
 
 The API server is a second process that sends prepared text, so that only the watcher is measured:
 

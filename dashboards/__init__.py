@@ -1,6 +1,7 @@
-"""The Grafana dashboards, written as Python and generated into deploy/generated/dashboards.
+"""The Grafana dashboards, as Python from which `python -m dashboards` writes JSON into deploy/generated/dashboards.
 
-Each dashboard is a module; `panels.py` makes its panels, `queries.py` has the PromQL that panels share.
+Each dashboard is a module (`fleet.py`, `node.py`; their lower rows in `breakdown.py`, `health.py`). `panels.py` makes
+panels, `queries.py` has the PromQL that panels share.
 """
 
 from dashboards import fleet, node

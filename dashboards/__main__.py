@@ -1,4 +1,4 @@
-"""`python -m dashboards [--output DIR]`: write the dashboards as JSON, one file for each."""
+"""`python -m dashboards [--output FOLDER]`: writes each dashboard as JSON, as Grafana imports it."""
 
 import argparse
 import json
@@ -16,16 +16,16 @@ def files(dashboards: tuple[Dashboard, ...]) -> dict[str, str]:
     return {f"{each.uid}.json": json.dumps(render(each), indent=2, sort_keys=True) + "\n" for each in dashboards}
 
 
-def write(directory: Path) -> None:
-    """Write every dashboard into the directory, which is created where it is missing."""
-    directory.mkdir(parents=True, exist_ok=True)
+def write(folder: Path) -> None:
+    """Write every dashboard into the folder, which is created where it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in files(DASHBOARDS).items():
-        (directory / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m dashboards", description="Write the Grafana dashboards.")
-    parser.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help="folder to write to")
+    parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FOLDER", help="folder to write to")
     write(parser.parse_args(arguments).output)
 
 

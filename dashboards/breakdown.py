@@ -1,13 +1,16 @@
-"""The lower rows of `gpu-fleet`: alerts, the same quantities by node, model and namespace, and the trend."""
+"""The lower rows of the Grafana dashboard `gpu-fleet`.
+
+Firing alerts; GPUs, allocation, activity and power by node, model and namespace; allocated and busy GPUs against last
+week. In tables, the field `Value #A` is the value of the first query, `Value #B` of the second, and so on.
+"""
 
 from dashboards import queries as q
 from dashboards.layout import PanelRow, SizedPanel
-from dashboards.panels import graph, table, to
+from dashboards.panels import graph, table
 from dashboards.queries import CLUSTER
-from dashboards.style import Color, Column, Query, Unit
+from dashboards.style import CLUSTER_COLUMN, NODE_COLUMN, Color, Column, Query, Unit
 
-TO_NODE = to("gpu-node", node="Node")
-ALERT = "alertname, severity, area, cluster, node, namespace, workload, pod"
+ALERT_LABELS = "alertname, severity, area, cluster, node, namespace, workload, pod"
 
 
 def _by(keys: str, reduce: str, expression: str) -> str:
@@ -15,7 +18,10 @@ def _by(keys: str, reduce: str, expression: str) -> str:
 
 
 def _load_columns(first: int) -> tuple[Column, ...]:
-    """The columns Busy, Tensor, Memory and Power for four queries, of which the one at index `first` is the first."""
+    """The columns Busy, Tensor, Memory and Power for four consecutive queries in this order.
+
+    `first` is the position of the first of them among the table's queries; 0 is A.
+    """
     busy, tensor, memory, power = (f"Value #{letter}" for letter in "ABCDEFGH"[first : first + 4])
     return (
         Column(busy, "Busy", Unit.RATIO, bar=True),
@@ -27,11 +33,11 @@ def _load_columns(first: int) -> tuple[Column, ...]:
 
 NODES = table(
     "Nodes",
-    "One line per node: its GPUs, how many are allocated as a whole or in part, mean activity of all its GPUs and MIG "
+    "One row per node: its GPUs, how many are allocated as a whole or in part, mean activity of all its GPUs and MIG "
     "devices, memory in use, power, and the temperature of its hottest GPU. Open a node for its GPUs.",
     (
-        Column("node", "Node", link=TO_NODE),
-        Column("cluster", "Cluster", width=110),
+        NODE_COLUMN,
+        CLUSTER_COLUMN,
         Column("Value #A", "GPUs", Unit.COUNT, width=70),
         Column("Value #B", "Allocated", Unit.COUNT, width=90),
         *_load_columns(2),
@@ -50,7 +56,7 @@ NODES = table(
 
 MODELS = table(
     "Models",
-    "One line per GPU model. Busy and tensor activity are means over its GPUs and MIG devices, unallocated ones "
+    "One row per GPU model. Busy and tensor activity are means over its GPUs and MIG devices, unallocated ones "
     "included.",
     (
         Column("model", "Model"),
@@ -73,7 +79,7 @@ NAMESPACES = table(
     "that are not shared, the mean activity and how many were idle over 15 minutes; and how many pods are pending.",
     (
         Column("namespace", "Namespace"),
-        Column("cluster", "Cluster", width=110),
+        CLUSTER_COLUMN,
         Column("Value #A", "Pods", Unit.COUNT, width=70),
         Column("Value #B", "Allocated", Unit.COUNT, width=90),
         Column("Value #C", "Busy", Unit.RATIO, bar=True),
@@ -82,11 +88,11 @@ NAMESPACES = table(
     ),
     _by("cluster, namespace", "count", f"pod:gpu_devices:count{{{CLUSTER}}}"),
     _by("cluster, namespace", "sum", f"pod:gpu_devices:count{{{CLUSTER}}}"),
-    _by("cluster, namespace", "avg", f"{q.BUSY_OF_POD_DEVICE}{{{CLUSTER}}}"),
+    _by("cluster, namespace", "avg", f"{q.POD_DEVICE_BUSY}{{{CLUSTER}}}"),
     _by(
         "cluster, namespace",
         "sum",
-        f"avg_over_time({q.BUSY_OF_POD_DEVICE}{{{CLUSTER}}}[15m]) < bool {q.IDLE_THRESHOLD}",
+        f"avg_over_time({q.POD_DEVICE_BUSY}{{{CLUSTER}}}[{q.WINDOW}]) < bool {q.IDLE_THRESHOLD}",
     ),
     _by("cluster, namespace", "sum", f"workload:gpu_pending_pods:count{{{CLUSTER}}}"),
     sort="Allocated",
@@ -102,18 +108,19 @@ ALERTS = table(
         Column("namespace", "Namespace"),
         Column("workload", "Workload"),
         Column("pod", "Pod"),
-        Column("cluster", "Cluster", width=110),
-        Column("node", "Node", link=TO_NODE),
+        CLUSTER_COLUMN,
+        NODE_COLUMN,
         Column("Value", "Since", Unit.AGE, width=140),
     ),
-    f'{_by(ALERT, "max", f"""ALERTS_FOR_STATE{{component="gpu", {CLUSTER}}}""")} * 1000 '
-    f"and on ({ALERT}) ALERTS{{{q.FIRING}}}",
+    f'{_by(ALERT_LABELS, "max", f"""ALERTS_FOR_STATE{{component="gpu", {CLUSTER}}}""")} * 1000 '
+    f"and on ({ALERT_LABELS}) ALERTS{{{q.FIRING}}}",
 )
 
 TREND = graph(
     "Allocated and busy GPUs, compared with last week",
-    "Allocated GPUs, and the sum of the activity of all allocated GPUs and MIG devices, each counted as one GPU. "
-    "Dashed lines are the same seven days earlier. A growing gap between allocated and busy means falling utilization.",
+    "Allocated GPUs, and the sum of the activity of all allocated GPUs and MIG devices. Dashed lines are the same "
+    "seven days earlier. A growing gap between allocated and busy means falling utilization. With MIG compare each "
+    "only with its past: a GPU counts once as allocated, and each of its MIG devices adds its own activity.",
     Unit.COUNT,
     Query(f"sum({q.allocated_gpus(CLUSTER)})", "allocated", Color.IDLE),
     Query(f"sum({q.while_allocated(q.BUSY, CLUSTER)})", "busy", Color.BUSY),
@@ -133,7 +140,8 @@ TREND = graph(
 
 POWER = graph(
     "Power by model",
-    "Power that the GPUs of each model draw together. What remains while activity falls is the power of idle GPUs.",
+    "Power that the GPUs of each model draw together. Power that stays high while activity falls is drawn by "
+    "idle GPUs.",
     Unit.WATT,
     Query(_by("model", "sum", q.per_gpu(f"{q.POWER}{{{CLUSTER}}}", CLUSTER, "model")), "{{model}}"),
     stacked=True,

@@ -1,19 +1,19 @@
-"""`gpu-fleet`: number, allocation and utilization of all GPUs, pods with low utilization, and pending workloads."""
+"""The Grafana dashboard `gpu-fleet`, for all nodes of the chosen clusters.
+
+How many GPUs there are, how many are allocated, how busy they are, pods with low utilization, and pending workloads.
+Its lower rows are in `breakdown.py`.
+"""
 
 from dashboards import breakdown
 from dashboards import queries as q
 from dashboards.layout import PanelRow, SizedPanel, sized
-from dashboards.panels import bars, datasource, graph, stat, table, to, variable
+from dashboards.panels import bars, datasource, graph, stat, table, variable
 from dashboards.queries import CLUSTER
-from dashboards.style import Color, Column, Dashboard, Query, Unit, ValueState
+from dashboards.style import CLUSTER_COLUMN, NODE_COLUMN, Color, Column, Dashboard, Query, Unit, ValueState
 
 NONE_OR_SOME = (ValueState(0, "none", Color.OK), ValueState(1, "", Color.WARNING))
 RULES_LOADED = "0 * max(global:gpugauge_threshold:value)"
 WATCHER_UP = f'0 * max(up{{job="gpugauge-cluster", {CLUSTER}}} == 1)'
-TO_NODE = to("gpu-node", node="Node")
-
-NODE_COLUMN = Column("node", "Node", link=TO_NODE)
-CLUSTER_COLUMN = Column("cluster", "Cluster", width=110)
 
 NOW = PanelRow(
     "Now",
@@ -44,8 +44,7 @@ NOW = PanelRow(
             ),
             stat(
                 "Allocated but idle",
-                "GPUs and MIG devices that are allocated and were idle: mean activity of 15 minutes below the idle "
-                "threshold (1 % unless another is recorded). The pods are listed under Low utilization.",
+                f"{q.ALLOCATED_BUT_IDLE} The pods are listed under Low utilization.",
                 Unit.COUNT,
                 f"sum({q.idle_allocated(CLUSTER)})",
                 (ValueState(0, "none", Color.OK), ValueState(1, "", Color.IDLE)),
@@ -102,8 +101,7 @@ NOW = PanelRow(
                 "Pods whose mean activity of 15 minutes is below the threshold of their workload class, those that are "
                 "still starting or exempt included. They are listed under Low utilization.",
                 Unit.COUNT,
-                f"sum(avg_over_time(pod:gpu_busy:ratio{{{CLUSTER}}}[15m]) < bool on ({q.POD}) "
-                f"pod:gpu_low_utilization_threshold:ratio{{{CLUSTER}}})",
+                f"sum({q.below_threshold('< bool')})",
                 NONE_OR_SOME,
             ),
         ),
@@ -120,8 +118,7 @@ ALLOCATION = PanelRow(
             graph(
                 "State of GPUs and MIG devices",
                 "Every device that can be allocated (a GPU, or the MIG devices of a MIG-enabled one) by its state at "
-                "that moment. Each is in one state; idle is an activity below the idle threshold (1 % unless another "
-                "is recorded).",
+                f"that moment. Each is in one state; idle is an activity below {q.IDLE_THRESHOLD_TEXT}.",
                 Unit.COUNT,
                 Query(
                     f"count({q.while_allocated(q.BUSY, CLUSTER)} >= {q.IDLE_THRESHOLD})", "allocated, busy", Color.BUSY
@@ -165,10 +162,7 @@ ALLOCATION = PanelRow(
     ),
 )
 
-_LOW = (
-    f"avg_over_time(pod:gpu_busy:ratio{{{CLUSTER}}}[15m]) < on ({q.POD}) "
-    f"pod:gpu_low_utilization_threshold:ratio{{{CLUSTER}}}"
-)
+_LOW = q.below_threshold("<")
 
 LOW_UTILIZATION = PanelRow(
     "Low utilization",
@@ -206,7 +200,7 @@ LOW_UTILIZATION = PanelRow(
                 "Shared devices are left out: their activity is not known per pod.",
                 Unit.COUNT,
                 Query(
-                    f"sum by (namespace) (avg_over_time({q.BUSY_OF_POD_DEVICE}{{{CLUSTER}}}[15m]) "
+                    f"sum by (namespace) (avg_over_time({q.POD_DEVICE_BUSY}{{{CLUSTER}}}[{q.WINDOW}]) "
                     f"< bool {q.IDLE_THRESHOLD}) > 0",
                     "{{namespace}}",
                 ),
@@ -226,7 +220,7 @@ PENDING = PanelRow(
             table(
                 "Pending workloads",
                 "Workloads with GPU pods that could be scheduled and do not run, how long the oldest of them has been "
-                "pending, and why. Time behind a scheduling gate is not counted.",
+                "pending, and why. Time with a scheduling gate is not counted.",
                 (
                     Column("namespace", "Namespace"),
                     Column("workload", "Workload"),
@@ -248,8 +242,8 @@ PENDING = PanelRow(
         SizedPanel(
             graph(
                 "Pending pods by reason",
-                "If most are pending for lack of GPUs, more GPUs or better packing help; selectors, taints and images "
-                "are for the owner to correct.",
+                "If most are pending for lack of GPUs, more GPUs or better packing help; selectors and taints "
+                "are for the owner of the workload to correct.",
                 Unit.COUNT,
                 Query(f"sum by (reason) (workload:gpu_pending_pods_by_reason:count{{{CLUSTER}}})", "{{reason}}"),
                 stacked=True,

@@ -1,4 +1,7 @@
-"""The last row of `gpu-node`: the health of the node's exporter, from its exporter metrics as they are exposed."""
+"""The last row of the Grafana dashboard `gpu-node`: the health of the node's exporter.
+
+From the exporter metrics (metrics about the exporter itself) as they are exposed; the rules record none of them.
+"""
 
 from dashboards.layout import PanelRow, SizedPanel
 from dashboards.panels import graph, table, timeline
@@ -6,7 +9,7 @@ from dashboards.queries import CLUSTER
 from dashboards.style import Color, Column, Query, Unit, ValueState
 
 EXPORTER = f'{CLUSTER}, hostname=~"$node"'
-"""Selects exporter metrics. They are not recorded, so the node is in the label `hostname`."""
+"""Selects exporter metrics of the chosen nodes, by the label `hostname`: `node` is set only on recorded series."""
 
 UP = (ValueState(0, "down", Color.CRITICAL), ValueState(1, "up", Color.OK))
 _REJECTED = (

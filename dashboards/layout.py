@@ -42,7 +42,7 @@ class PanelRow:
 
 
 def flow(sizes: Iterable[tuple[int, int]], top: int) -> list[GridBox]:
-    """Place boxes from left to right, starting at height `top`; a line is as high as its highest box.
+    """Place boxes from left to right, starting at height `top`; each line of boxes is as high as its highest box.
 
     Raises ValueError for a box that is wider than the grid or has no area.
     """

@@ -1,4 +1,8 @@
-"""`gpu-node`: activity and allocation of each GPU and MIG device of a node, and the health of its exporter."""
+"""The Grafana dashboard `gpu-node`, for the chosen nodes.
+
+Activity, allocation, power and inventory of each GPU and MIG device. Its last row, the health of the exporter, is in
+`health.py`.
+"""
 
 from dashboards import health
 from dashboards import queries as q
@@ -51,8 +55,7 @@ NOW = PanelRow(
             ),
             stat(
                 "Allocated but idle",
-                "GPUs and MIG devices that are allocated and were idle: mean activity of 15 minutes below the idle "
-                "threshold (1 % unless another is recorded).",
+                q.ALLOCATED_BUT_IDLE,
                 Unit.COUNT,
                 f"sum({q.idle_allocated(NODE)})",
                 (ValueState(0, "none", Color.OK), ValueState(1, "", Color.IDLE)),
@@ -78,8 +81,7 @@ NOW = PanelRow(
             ),
             stat(
                 "Hottest GPU",
-                "Highest temperature of a GPU chip. Which temperature is too high depends on the model: see "
-                "throttling.",
+                "Highest temperature of a GPU chip. Which temperature is too high depends on the model.",
                 Unit.CELSIUS,
                 f"max({q.TEMPERATURE}{{{NODE}}})",
             ),
@@ -157,7 +159,7 @@ ALLOCATION = PanelRow(
         SizedPanel(
             table(
                 "Allocations",
-                "One line per container and device. Activity and memory are those of the device: on a shared one they "
+                "One row per container and device. Activity and memory are those of the device: on a shared one they "
                 "belong to all of its pods together.",
                 (
                     Column("node", "Node"),

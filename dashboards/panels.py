@@ -1,7 +1,7 @@
-"""How our panels, variables and links look. The only module that imports grafanalib.
+"""Makes panels, variables, links and, of these, whole dashboards. The only module that imports grafanalib.
 
 There is a function for each panel type. It takes what differs between two panels and sets the rest: data source, step,
-legend, and what is shown where there is no value.
+legend, and what is shown where there is no value. `render` returns a dashboard as plain data.
 """
 
 import json
@@ -138,7 +138,7 @@ def timeline(title: str, description: str, query: Query, states: tuple[ValueStat
 
 
 def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str, sort: str = "") -> Any:
-    """Show instant values, one line for each label set; labels that are no column are left out.
+    """Show instant values, one row for each label set; labels that are no column are left out.
 
     With several expressions, the value of the first is the field `Value #A`, of the second `Value #B`, and so on;
     of a single one it is `Value`. `sort` is the heading of the column whose largest value comes first.
@@ -182,16 +182,6 @@ def datasource() -> Any:
     """The variable for the data source: with it one file can be imported by hand, by provisioning or by a sidecar."""
     template = grafana.Template(name="datasource", label="Data source", query="prometheus", type="datasource")
     return _described(template, "The Prometheus that has the gpugauge rules loaded.")
-
-
-def to(uid: str, **fields: str) -> str:
-    """A link to another of our dashboards with the same time range, data source and clusters.
-
-    `fields` sets further variables: `node="Node"` sets `node` to the value of the column headed `Node`.
-    """
-    picked = "".join(f'&var-{name}=${{__data.fields["{column}"]}}' for name, column in fields.items())
-    # The chosen clusters, not the one of the row: without a cluster label there is no such column.
-    return f"/d/{uid}?${{datasource:queryparam}}&${{cluster:queryparam}}{picked}&${{__url_time_range}}"
 
 
 def render(dashboard: Dashboard) -> Json:

@@ -1,4 +1,7 @@
-"""PromQL that several panels share: label sets, selections by variable, and the joins that add names to devices."""
+"""PromQL that several panels share, as text: labels that identify something, selections, joins. No I/O, no state.
+
+`selection` is always the inner part of a selector, such as CLUSTER or NODE, which select by the dashboard's variables.
+"""
 
 DEVICE = "cluster, node, UUID, GPU_I_ID, GPU_CI_ID"
 """What identifies a GPU or a MIG device in every recorded series."""
@@ -20,12 +23,22 @@ TOTAL = "gpu_instance:memory_total:bytes"
 POWER = "gpu:power:watts"
 TEMPERATURE = "gpu:temperature:celsius"
 ALLOCATION = "namespace_pod_gpu:gpugauge_allocation:info"
-BUSY_OF_POD_DEVICE = "namespace_pod_gpu:gpu_busy:ratio"
+POD_DEVICE_BUSY = "namespace_pod_gpu:gpu_busy:ratio"
 
-IDLE_THRESHOLD = 'on () group_left () max(global:gpugauge_threshold:value{alert="GPUPodIdle"})'
-"""The right side of a comparison with the recorded threshold below which a device is idle.
+WINDOW = "15m"
+"""Whether something is idle or below its threshold depends on its mean activity over this window, as in the alerts."""
+WINDOW_TEXT = "15 minutes"
+IDLE_THRESHOLD_TEXT = "the idle threshold (1 % unless another is recorded)"
+ALLOCATED_BUT_IDLE = (
+    "GPUs and MIG devices that are allocated and were idle: "
+    f"mean activity of {WINDOW_TEXT} below {IDLE_THRESHOLD_TEXT}."
+)
+"""The description of a panel that shows `idle_allocated`."""
 
-Where no threshold is recorded the comparison has no result, so that the panel shows no data.
+IDLE_THRESHOLD = 'on () group_left () (max(global:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))'
+"""The right side of a comparison with the threshold below which a device is idle.
+
+It is the recorded one, or the same default as in the alerts where none is recorded.
 """
 
 
@@ -60,16 +73,22 @@ def allocatable_devices(selection: str) -> str:
 
     Compute instances where they share a GPU instance; other GPU instances; GPUs without instances.
     """
-    shares = f'{INFO}{{{selection}, GPU_CI_ID!=""}}'
-    instances = f'{INFO}{{{selection}, GPU_I_ID!="", GPU_CI_ID=""}} unless on ({GPU}, GPU_I_ID) {shares}'
+    compute_instances = f'{INFO}{{{selection}, GPU_CI_ID!=""}}'
+    instances = f'{INFO}{{{selection}, GPU_I_ID!="", GPU_CI_ID=""}} unless on ({GPU}, GPU_I_ID) {compute_instances}'
     whole = f'{INFO}{{{selection}, GPU_I_ID=""}} unless on ({GPU}) {INFO}{{{selection}, GPU_I_ID!=""}}'
-    return f"({shares} or ({instances}) or ({whole}))"
+    return f"({compute_instances} or ({instances}) or ({whole}))"
 
 
 def idle_allocated(selection: str) -> str:
-    """1 for each allocated device that was idle over 15 minutes, 0 for any other."""
-    idle = f"(avg_over_time({BUSY}{{{selection}}}[15m]) < bool {IDLE_THRESHOLD})"
+    """1 for each allocated device that was idle over the window, 0 for any other."""
+    idle = f"(avg_over_time({BUSY}{{{selection}}}[{WINDOW}]) < bool {IDLE_THRESHOLD})"
     return f"{idle} * on ({DEVICE}) ({ALLOCATED_PODS}{{{selection}}} > bool 0)"
+
+
+def below_threshold(comparison: str) -> str:
+    """The utilization of pods over the window, compared (`<` or `< bool`) with the threshold of each."""
+    busy = f"avg_over_time(pod:gpu_busy:ratio{{{CLUSTER}}}[{WINDOW}])"
+    return f"{busy} {comparison} on ({POD}) pod:gpu_low_utilization_threshold:ratio{{{CLUSTER}}}"
 
 
 def of_pod(expression: str) -> str:

@@ -1,4 +1,7 @@
-"""What our panels are described by: units, colors, states and columns, and the field settings that follow from them."""
+"""Types that describe panels (queries, units, colors, states, columns), and the Grafana settings made from them.
+
+No I/O, no state: each function returns a part of Grafana's dashboard model as plain data.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,7 +30,6 @@ class Unit(StrEnum):
     RATIO = "percentunit"
     CELSIUS = "celsius"
     WATT = "watt"
-    HERTZ = "hertz"
     BYTES = "bytes"
     SECONDS = "s"
     AGE = "dateTimeFromNow"
@@ -45,7 +47,6 @@ class Color(StrEnum):
     UNKNOWN = NEUTRAL
     IDLE = "#56B4E9"
     BUSY = "#0072B2"
-    STRANDED = "#CC79A7"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,20 @@ class Column:
     states: tuple[ValueState, ...] = ()
     link: str = ""
     width: int | None = None
+
+
+def link_to(uid: str, **fields: str) -> str:
+    """A link to another of our dashboards with the same time range, data source and clusters.
+
+    `fields` sets further variables: `node="Node"` sets `node` to the value of the column headed `Node`.
+    """
+    picked = "".join(f'&var-{name}=${{__data.fields["{column}"]}}' for name, column in fields.items())
+    # The chosen clusters, not the one of the row: without a cluster label there is no such column.
+    return f"/d/{uid}?${{datasource:queryparam}}&${{cluster:queryparam}}{picked}&${{__url_time_range}}"
+
+
+NODE_COLUMN = Column("node", "Node", link=link_to("gpu-node", node="Node"))
+CLUSTER_COLUMN = Column("cluster", "Cluster", width=110)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +161,7 @@ def _line_override(query: Query, ref: str) -> Json:
 
 
 def table_transformations(columns: tuple[Column, ...]) -> list[Any]:
-    """Merge the queries to one line per label set, then keep the fields of the columns, in order, renamed."""
+    """Merge the queries to one row per label set, then keep the fields of the columns, in order, renamed."""
     names = [column.field for column in columns]
     order = {name: position for position, name in enumerate(names)}
     titles = {column.field: column.title for column in columns}

@@ -1,4 +1,4 @@
-"""The whole product on one machine, not part of the wheel.
+"""The demo: the whole product on one machine, in `python -m demo`; not part of the wheel.
 
-Simulated nodes and a simulated cluster, with real exporters, Prometheus and Alertmanager.
+Simulated GPU nodes and a simulated Kubernetes cluster, with real exporters, Prometheus and Alertmanager.
 """

@@ -3,7 +3,9 @@
 import argparse
 import sys
 
+from demo import cluster
 from demo.program import run
+from demo.stack import Ports
 
 
 def parser() -> argparse.ArgumentParser:
@@ -12,10 +14,11 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m demo",
         description="The whole product on this machine, with simulated GPUs and a simulated cluster.",
     )
-    flags.add_argument("--prometheus-port", type=int, default=9090)
-    flags.add_argument("--alertmanager-port", type=int, default=9093)
-    flags.add_argument("--node-port", type=int, default=9400, help="first of three ports")
-    flags.add_argument("--watcher-port", type=int, default=9410)
+    ports = Ports()
+    flags.add_argument("--prometheus-port", type=int, default=ports.prometheus)
+    flags.add_argument("--alertmanager-port", type=int, default=ports.alertmanager)
+    flags.add_argument("--node-port", type=int, default=ports.node, help=f"first of {len(cluster.NODES)} ports")
+    flags.add_argument("--watcher-port", type=int, default=ports.watcher)
     flags.add_argument("--seconds", type=float, default=0.0, help="stop after so long (default: run until Ctrl-C)")
     return flags
 

@@ -1,4 +1,8 @@
-"""The simulated cluster: three GPU nodes, the pods that their GPUs are allocated to, and pending pods. Plain data."""
+"""The demo's simulated cluster: three GPU nodes, the pods that their GPUs are allocated to, and pending pods.
+
+The GPUs of a node come from a built-in scenario (a JSON file that describes GPUs and how they change); the rest is made
+here, as Kubernetes objects for the simulated API server. No state.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +18,7 @@ from simulators.kubelet import KubeletAllocation
 from simulators.objects import KubernetesObject
 
 HOUR = 3600.0
-PENDING_SECONDS = 42 * 60.0
+OLDEST_PENDING_AGE_SECONDS = 42 * 60.0
 """How long before the start of the demo the oldest pending pods were created."""
 TOO_FEW = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available."
 NO_MATCH = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
@@ -91,7 +95,7 @@ class PendingWorkload:
     pods: tuple[str, ...]
     gpus: int
     message: str
-    seconds: float = PENDING_SECONDS
+    seconds: float = OLDEST_PENDING_AGE_SECONDS
     """How long before the start of the demo the pods were created."""
 
 

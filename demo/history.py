@@ -1,7 +1,8 @@
-"""An hour of history for the demo's Prometheus: raw and recorded series, and since when alerts are true.
+"""Helpers that fill the demo's Prometheus with an hour of history: raw series, recorded series, ALERTS_FOR_STATE.
 
-Raw series come from the exporters' own pipelines (`demo/raw_history.py`). Recorded series come from a Prometheus that
-has the layers below them, queried with the rules' own expressions: no rule is written a second time.
+Raw series come from the exporters' own pipelines (`raw_history.py`). Recorded series come from range queries with the
+rules' own expressions, layer by layer: the rules are sorted so that each reads only series of earlier layers. All
+samples are written as blocks of Prometheus' storage. ALERTS_FOR_STATE is since when an alert's condition is true.
 """
 
 import re
@@ -13,14 +14,15 @@ from typing import Any
 
 import yaml
 
+from alerts.rule import INTERVAL_SECONDS
 from demo.processes import DemoError
 from demo.prometheus import PrometheusApi
 from exporter.metric import Family, escape
 
 RAW_STEP = 60.0
-RULE_STEP = 30.0
+RULE_STEP = float(INTERVAL_SECONDS)
 """Seconds between two samples of raw series and of recorded series."""
-NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+SERIES_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 HistorySample = tuple[str, str, float, float]
 """Name, text of the labels, value, time in seconds since the epoch."""
@@ -32,10 +34,10 @@ class ScrapeTarget:
 
     labels: Mapping[str, str]
     honor_labels: bool
-    """Whether a label of the series wins over a label of the target; otherwise it is renamed to `exported_…`."""
+    """Whether a label of the series takes precedence over the target's; otherwise it is renamed to `exported_…`."""
 
-    def text(self, pairs: Iterable[tuple[str, str]]) -> str:
-        """The labels that Prometheus stores for a series that is exposed with these pairs."""
+    def stored_labels(self, pairs: Iterable[tuple[str, str]]) -> str:
+        """The labels that Prometheus stores for a series that is exposed with these, as text in braces."""
         merged = dict(self.labels)
         for name, value in dict(pairs).items():
             if name not in self.labels or self.honor_labels:
@@ -54,14 +56,14 @@ def scraped_samples(families: Iterable[Family], target: ScrapeTarget, at: float)
     """The samples that a scrape of these families at this time stores."""
     for family in families:
         for labels, value in family.samples:
-            yield family.metric.name, target.text(labels.pairs), float(value), at
+            yield family.metric.name, target.stored_labels(labels.pairs), float(value), at
     yield "up", label_text(target.labels), 1.0, at
 
 
 def write_block(samples: Iterable[HistorySample], work: Path, data: Path, promtool: str) -> None:
-    """Write samples, in order of time for each series, as a TSDB block below `data`. Raises DemoError.
+    """Write samples as a TSDB block below `data`. Raises DemoError when promtool fails.
 
-    `work` is a folder for an intermediate file.
+    The samples of each series must be in order of time. `work` is a folder for an intermediate file.
     """
     source = work / "history.om"
     with source.open("w", encoding="utf-8") as file:
@@ -100,12 +102,12 @@ def _rule(entry: Mapping[str, Any]) -> LoadedRule:
 
 
 def layers(rules: Sequence[LoadedRule]) -> list[list[LoadedRule]]:
-    """Sort rules into layers: each rule reads only series that are recorded in earlier layers.
+    """Sort rules into layers: the recorded series that a rule reads all come from earlier layers.
 
     Raises DemoError when rules read each other's series in a circle.
     """
     recorded = {rule.name for rule in rules if not rule.alert}
-    inputs = {id(rule): (set(NAME.findall(rule.expression)) & recorded) - {rule.name} for rule in rules}
+    inputs = {id(rule): (set(SERIES_NAME.findall(rule.expression)) & recorded) - {rule.name} for rule in rules}
     available: set[str] = set()
     left = list(rules)
     found = []
@@ -135,8 +137,9 @@ def recorded_samples(
 
 
 def _alert_samples(rule: LoadedRule, series: Mapping[str, Any], end: float) -> Iterator[HistorySample]:
-    """The series `ALERTS_FOR_STATE` of an alert that is true at `end`: since when it is, at each evaluation since then.
+    """Samples of `ALERTS_FOR_STATE` for an alert whose condition is true at `end`; none for any other.
 
+    There is one for each evaluation since the condition became true, and its value is the time of the first of them.
     Prometheus restores pending alerts from this series when it starts.
     """
     times = [float(at) for at, _ in series["values"]]

@@ -1,4 +1,4 @@
-"""The demo's child processes: finding their programs, starting them, waiting for them, and ending them."""
+"""Finds the programs that the demo runs as child processes, starts them, waits until they answer, and ends them."""
 
 import contextlib
 import os

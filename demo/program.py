@@ -1,4 +1,4 @@
-"""Runs the demo: starts the stack and shows it until Ctrl-C."""
+"""Runs the demo: starts everything (`stack.py`) and shows GPUs and alerts on the terminal until Ctrl-C."""
 
 import argparse
 import signal
@@ -43,7 +43,7 @@ def _print(message: str) -> None:
 
 
 def _show(stack: Stack, ports: Ports, seconds: float) -> None:
-    """Show the view again and again for so many seconds, or for ever with 0. Raises DemoError when a process ends."""
+    """Show the view every few seconds for so long, or until Ctrl-C with 0. Raises DemoError when a process ends."""
     terminal = sys.stdout.isatty()
     end = time.monotonic() + seconds if seconds else float("inf")
     pause = REFRESH_SECONDS if terminal else LINES_SECONDS

@@ -1,4 +1,4 @@
-"""Prometheus and Alertmanager as the demo runs them: configuration, command lines and queries over HTTP."""
+"""Prometheus and Alertmanager in the demo: their configuration files, command lines, and queries over HTTP."""
 
 import json
 import urllib.parse
@@ -10,11 +10,15 @@ from typing import Any
 
 import yaml
 
+from alerts.rule import INTERVAL_SECONDS
 from demo.processes import DemoError
 
 GENERATED = Path(__file__).parents[1] / "deploy" / "generated"
 SCRAPE_SECONDS = 10
 RULE_SECONDS = 10
+NODE_JOB = "gpugauge-node"
+CLUSTER_JOB = "gpugauge-cluster"
+"""Names of the scrape jobs, which rules and dashboards select by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,10 @@ def configuration(targets: ScrapeTargets, alertmanager: str, rules: Sequence[Pat
     nodes = [{"targets": [address], "labels": {"node": name}} for name, address in targets.nodes.items()]
     return yaml.safe_dump(
         {
-            "global": {"scrape_interval": f"{SCRAPE_SECONDS}s", "evaluation_interval": "30s"},
+            "global": {"scrape_interval": f"{SCRAPE_SECONDS}s", "evaluation_interval": f"{INTERVAL_SECONDS}s"},
             "rule_files": [str(rule) for rule in rules],
             "alerting": {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]},
-            "scrape_configs": [job("gpugauge-node", nodes), job("gpugauge-cluster", [{"targets": [targets.watcher]}])],
+            "scrape_configs": [job(NODE_JOB, nodes), job(CLUSTER_JOB, [{"targets": [targets.watcher]}])],
         },
         sort_keys=False,
     )
@@ -95,8 +99,8 @@ def alertmanager_configuration(receiver: str, wait: str = "1s") -> str:
 
 def _shorten_waits(route: dict[str, Any], wait: str) -> None:
     route["group_wait"] = route["group_interval"] = wait
-    for child in route.get("routes", ()):
-        _shorten_waits(child, wait)
+    for inner in route.get("routes", ()):
+        _shorten_waits(inner, wait)
 
 
 def alertmanager_command(executable: str, config: Path, data: Path, port: int) -> list[str]:

@@ -1,4 +1,8 @@
-"""Raw series of the last hour: what the exporters would have exposed, computed by their own pipelines."""
+"""Raw series of the last hour for the demo's Prometheus: what its exporters would have exposed.
+
+Computed by the pipelines of the exporters themselves (which read every source and make metric families), with a clock
+that is set to one time after another.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -6,7 +10,7 @@ from pathlib import Path
 
 from demo import cluster, history
 from demo.processes import DemoError
-from demo.prometheus import ScrapeTargets
+from demo.prometheus import CLUSTER_JOB, NODE_JOB, ScrapeTargets
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.pipeline import ClusterPipeline
 from exporter.metric import Family
@@ -55,7 +59,7 @@ class RawHistory:
             watcher.stop()
 
     def _watcher_target(self) -> history.ScrapeTarget:
-        labels = {"job": "gpugauge-cluster", "instance": self._targets.watcher}
+        labels = {"job": CLUSTER_JOB, "instance": self._targets.watcher}
         return history.ScrapeTarget(labels, self._honor_labels)
 
     def _watcher(self) -> ClusterPipeline:
@@ -84,11 +88,11 @@ class RawHistory:
             clock[0] = at
             return pipeline.collect().families
 
-        labels = {"job": "gpugauge-node", "instance": self._targets.nodes[name], "node": name}
+        labels = {"job": NODE_JOB, "instance": self._targets.nodes[name], "node": name}
         return collect_at, history.ScrapeTarget(labels, self._honor_labels)
 
 
 def _as_of(families: Iterable[Family], at: float, now: float) -> Iterable[Family]:
     """Leave out the watcher's pending series at times before the pending pods were created."""
-    existed = at >= now - cluster.PENDING_SECONDS
+    existed = at >= now - cluster.OLDEST_PENDING_AGE_SECONDS
     return [family for family in families if existed or not family.metric.name.startswith("gpugauge_pending")]

@@ -1,4 +1,4 @@
-"""A webhook receiver that keeps what Alertmanager posts, for the demo and for the end-to-end test."""
+"""An HTTP server on loopback that keeps the alerts that Alertmanager posts, for the demo and the end-to-end test."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""The demo's view on a terminal, drawn with rich."""
+"""Draws what the demo shows on a terminal, with rich: tables of GPUs and alerts, and addresses."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from alerts.thresholds import LOW_UTILIZATION
 from demo.view import AlertRow, DemoView, DeviceRow, percent
 
-LOW, HIGH = 0.30, 0.70
+LOW, HIGH = LOW_UTILIZATION, 0.70
 """Below LOW a bar is red, below HIGH yellow."""
 BAR_WIDTH = 12
 
@@ -34,8 +35,8 @@ def draw(view: DemoView, urls: Sequence[tuple[str, str]]) -> RenderableType:
 
 def _devices(rows: Sequence[DeviceRow]) -> Table:
     table = Table(title="GPUs (simulated)", expand=True, header_style="bold")
-    for name in ("node", "GPU", "model", "owner", "busy", "tensor", "memory"):
-        table.add_column(name, no_wrap=name != "owner")
+    for name in ("node", "GPU", "model", "workload", "busy", "tensor", "memory"):
+        table.add_column(name, no_wrap=name != "workload")
     previous = ""
     for row in rows:
         if row.node != previous and previous:
@@ -44,8 +45,8 @@ def _devices(rows: Sequence[DeviceRow]) -> Table:
             "" if row.node == previous else row.node,
             row.name,
             row.model,
-            row.owners or Text(row.owner_or_state, "dim"),
-            _gauge(row.busy) if row.owners else Text(percent(row.busy), "dim"),
+            row.workloads or Text(row.workloads_or_state, "dim"),
+            _gauge(row.busy) if row.workloads else Text(percent(row.busy), "dim"),
             percent(row.tensor),
             percent(row.memory),
         )

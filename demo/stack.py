@@ -1,4 +1,7 @@
-"""Everything that the demo runs, in the order of its start; the end-to-end test runs the same."""
+"""Starts and ends everything that the demo runs; the end-to-end test runs the same.
+
+In this order: the simulated kubelets and API server, the exporters, Prometheus with an hour of history, Alertmanager.
+"""
 
 import sys
 import tempfile
@@ -28,7 +31,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The ports on loopback. `node` is the first of three, one per node exporter."""
+    """The ports on loopback. `node` is that of the first node exporter; those of the others follow it."""
 
     prometheus: int = 9090
     alertmanager: int = 9093
@@ -101,7 +104,7 @@ class Stack:
     def _start(self) -> None:
         self._folder = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="gpugauge-demo-")))
         self._processes = Processes(self._folder)
-        self._report("starting the simulated cluster: 3 nodes, their kubelets, an API server")
+        self._report(f"starting the simulated cluster: {len(cluster.NODES)} nodes, their kubelets, an API server")
         self._start_cluster()
         # Ends before the simulated servers, whose stop waits for the connections of the exporters.
         self._exit.callback(self._processes.stop)

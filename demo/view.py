@@ -1,12 +1,17 @@
-"""What the demo shows: devices with owner and utilization, alerts, and addresses to open. Text only."""
+"""What the demo shows, read from Prometheus and Alertmanager: devices with workloads and utilization, and alerts.
+
+Plain data and plain lines of text; `screen.py` draws the same on a terminal.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from alerts.attribution import ALLOCATION
+from alerts.expression import DEVICE
 from demo.prometheus import PrometheusApi
 
-IDENTITY = ("node", "UUID", "GPU_I_ID", "GPU_CI_ID")
+IDENTITY = tuple(DEVICE.split(", "))
 """The labels that identify a device."""
 
 
@@ -17,7 +22,7 @@ class DeviceRow:
     node: str
     name: str
     model: str
-    owners: str
+    workloads: str
     """The workloads that it is allocated to, or empty."""
     partitioned: bool
     """Whether it consists of smaller devices, so that it cannot itself be allocated."""
@@ -26,9 +31,9 @@ class DeviceRow:
     memory: float | None
 
     @property
-    def owner_or_state(self) -> str:
-        """The owners, or why there are none."""
-        return self.owners or ("partitioned" if self.partitioned else "unallocated")
+    def workloads_or_state(self) -> str:
+        """The workloads, or why there are none."""
+        return self.workloads or ("partitioned" if self.partitioned else "unallocated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +65,13 @@ def _values(api: PrometheusApi, series: str) -> dict[DeviceKey, float]:
     return {_key(found["metric"]): float(found["value"][1]) for found in api.query(series)}
 
 
-def _owners(api: PrometheusApi) -> dict[DeviceKey, str]:
+def _workloads(api: PrometheusApi) -> dict[DeviceKey, str]:
     names: dict[DeviceKey, set[str]] = {}
-    for found in api.query("namespace_pod_gpu:gpugauge_allocation:info"):
+    for found in api.query(ALLOCATION):
         labels = found["metric"]
-        owner = f"{labels['namespace']}/{labels.get('workload') or labels['pod']}"
-        names.setdefault(_key(labels), set()).add(owner)
-    return {key: ", ".join(sorted(owners)) for key, owners in names.items()}
+        workload = f"{labels['namespace']}/{labels.get('workload') or labels['pod']}"
+        names.setdefault(_key(labels), set()).add(workload)
+    return {key: ", ".join(sorted(workloads)) for key, workloads in names.items()}
 
 
 def _device_name(labels: dict[str, str]) -> str:
@@ -86,7 +91,7 @@ def _partitioned(labels: dict[str, str], infos: Iterable[dict[str, str]]) -> boo
 
 def read_view(prometheus: PrometheusApi, alertmanager: PrometheusApi) -> DemoView:
     """Query both for the present view. Raises OSError while one of them does not answer."""
-    owners = _owners(prometheus)
+    workloads = _workloads(prometheus)
     busy = _values(prometheus, "gpu_instance:busy:ratio")
     tensor = _values(prometheus, "gpu_instance:tensor_active:ratio")
     memory = _values(prometheus, "gpu_instance:memory_used:ratio")
@@ -96,7 +101,7 @@ def read_view(prometheus: PrometheusApi, alertmanager: PrometheusApi) -> DemoVie
             node=labels.get("node", ""),
             name=_device_name(labels),
             model=labels.get("model", ""),
-            owners=owners.get(_key(labels), ""),
+            workloads=workloads.get(_key(labels), ""),
             partitioned=_partitioned(labels, infos),
             busy=busy.get(_key(labels)),
             tensor=tensor.get(_key(labels)),
@@ -128,7 +133,7 @@ def lines(view: DemoView, urls: Sequence[tuple[str, str]]) -> list[str]:
     return [
         *(
             f"gpu {row.node} {row.name} busy={percent(row.busy)} tensor={percent(row.tensor)} "
-            f"memory={percent(row.memory)} owner={row.owner_or_state}"
+            f"memory={percent(row.memory)} workload={row.workloads_or_state}"
             for row in view.devices
         ),
         *(f"alert {row.name} {row.subject}: {row.text}" for row in view.alerts),

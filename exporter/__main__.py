@@ -1,4 +1,4 @@
-"""The command `gpugauge`: from arguments to the chosen program or command. The only module that sets exit codes."""
+"""The command `gpugauge`: parses the arguments and runs the chosen program. The only module that sets exit codes."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def _node(arguments: cli.Arguments) -> int:
 
 def _cluster(arguments: cli.Arguments) -> int:
     from exporter.cluster.config import watcher_config  # noqa: PLC0415 - each program loads only its own libraries
-    from exporter.cluster.program import run  # noqa: PLC0415 - likewise
+    from exporter.cluster.pipeline import run  # noqa: PLC0415 - likewise
 
     config = watcher_config(arguments)
     _log(config.log)
@@ -45,7 +45,7 @@ def _metrics(_arguments: cli.Arguments) -> int:
     return 0
 
 
-COMMANDS = {"node": _node, "cluster": _cluster, "metrics": _metrics}
+RUNNERS = {"node": _node, "cluster": _cluster, "metrics": _metrics}
 
 
 def _install_first_signal_handlers() -> None:
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _install_first_signal_handlers()
     try:
         arguments = cli.parse(sys.argv[1:] if argv is None else argv, os.environ)
-        return COMMANDS[arguments.command](arguments)
+        return RUNNERS[arguments.command](arguments)
     except (ConfigError, ListenError, TlsError) as error:
         print(f"gpugauge: {error}", file=sys.stderr)  # noqa: T201 - the edge
         return USAGE

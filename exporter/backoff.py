@@ -1,14 +1,20 @@
-"""Back-off: how long to wait before something that failed is tried again."""
+"""Back-off: how long to wait before something that failed is tried again.
+
+Its users are connections and sessions (DCGM, NVML, API server) and the reader process.
+"""
 
 import time
 from collections.abc import Callable
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds between two attempts to connect or to open a library: after one failure, and at most."""
 
 
 class Backoff:
     """A pause between attempts that doubles with every failure. Times are in seconds. For use by one thread."""
 
     def __init__(self, first: float, longest: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """`first` is the pause after one failure; it doubles up to `longest`. `clock` must never jump."""
+        """`first` is the pause after one failure; it doubles up to `longest`. `clock` must be monotonic."""
         self._first = first
         self._longest = longest
         self._clock = clock
@@ -25,7 +31,7 @@ class Backoff:
         return pause
 
     def reset(self) -> None:
-        """Record a success: the pause after the next failure is the first one again."""
+        """Record a success: the next pause, and one that is running now, are no longer than the first one."""
         self._pause = self._first
         self._due_at = min(self._due_at, self._failed_at + self._first)
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from exporter import VERSION
-from exporter.config import ConfigError, parse_bool
+from exporter.config import DEFAULT_INTERVAL_SECONDS, ConfigError, parse_bool
 
 Arguments = argparse.Namespace
-COMMANDS = ("node", "cluster", "metrics")
 DEFAULT_KUBELET_SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
+DEFAULT_INTERVAL_MS = f"{DEFAULT_INTERVAL_SECONDS * 1000:.0f}"
 
 # Flags of dcgm-exporter that are ignored for compatibility, so that a manifest can stay as it is: first those with a
 # value and their short forms, then Boolean ones.
@@ -20,7 +20,7 @@ IGNORED_FLAGS = {
     "--hpc-job-mapping-dir": None, "--gpu-bind-unbind-poll-interval": None, "--dump-directory": None,
     "--dump-retention": None,
 }  # fmt: skip
-IGNORED_SWITCHES = (
+IGNORED_BOOLEAN_FLAGS = (
     "--kubernetes-enable-pod-labels", "--kubernetes-enable-pod-uid", "--fake-gpus", "--enable-dcgm-log",
     "--kubernetes-virtual-gpus", "--kubernetes-enable-dra", "--disable-startup-validate",
     "--enable-gpu-bind-unbind-watch", "--dump-enabled", "--dump-compression", "--enable-pprof",
@@ -122,6 +122,15 @@ def _serving(parser: CommandParser, env: EnvironmentDefaults, address: str) -> N
     _boolean_flag(logs, ("--debug",), default=env.boolean("DCGM_EXPORTER_DEBUG"))
 
 
+def _resource_names(group: argparse._ArgumentGroup, env: EnvironmentDefaults) -> None:
+    group.add_argument(
+        "--nvidia-resource-names",
+        default=env.text("NVIDIA_RESOURCE_NAMES", ""),
+        metavar="NAMES",
+        help="further resource names that mean GPUs",
+    )
+
+
 def node_parser(env: EnvironmentDefaults) -> CommandParser:
     """Make the parser of the node exporter's flags."""
     parser = _parser("node", "Serve GPU metrics of this node, attributed to the pods that its GPUs are allocated to.")
@@ -132,7 +141,7 @@ def node_parser(env: EnvironmentDefaults) -> CommandParser:
     parser.set_defaults(ignored_flags=None)
     for flag, short in IGNORED_FLAGS.items():
         parser.add_argument(flag, *filter(None, (short,)), action=_IgnoredFlag, help=argparse.SUPPRESS)
-    for flag in IGNORED_SWITCHES:
+    for flag in IGNORED_BOOLEAN_FLAGS:
         parser.add_argument(flag, nargs="?", action=_IgnoredFlag, help=argparse.SUPPRESS)
     return parser
 
@@ -155,9 +164,9 @@ def _reading(parser: CommandParser, env: EnvironmentDefaults) -> None:
     reading.add_argument(
         "--collect-interval",
         "-c",
-        default=env.text("DCGM_EXPORTER_INTERVAL", "30000"),
+        default=env.text("DCGM_EXPORTER_INTERVAL", DEFAULT_INTERVAL_MS),
         metavar="MS",
-        help="milliseconds between collections (default 30000)",
+        help=f"milliseconds between collections (default {DEFAULT_INTERVAL_MS})",
     )
     reading.add_argument(
         "--collectors",
@@ -194,12 +203,7 @@ def _attribution(parser: CommandParser, env: EnvironmentDefaults) -> None:
         default=env.text("DCGM_POD_RESOURCES_KUBELET_SOCKET", DEFAULT_KUBELET_SOCKET),
         metavar="PATH",
     )
-    attribution.add_argument(
-        "--nvidia-resource-names",
-        default=env.text("NVIDIA_RESOURCE_NAMES", ""),
-        metavar="NAMES",
-        help="further resource names that mean GPUs",
-    )
+    _resource_names(attribution, env)
 
 
 def _labels(parser: CommandParser, env: EnvironmentDefaults) -> None:
@@ -234,13 +238,14 @@ def cluster_parser(env: EnvironmentDefaults) -> CommandParser:
     )
     api.add_argument("--context", default="", help="context of the kubeconfig")
     api.add_argument("--api-server", default="", metavar="URL", help="a plain address without authentication")
-    api.add_argument(
-        "--nvidia-resource-names",
-        default=env.text("NVIDIA_RESOURCE_NAMES", ""),
-        metavar="NAMES",
-        help="further resource names that mean GPUs",
+    _resource_names(api, env)
+    parser.add_argument(
+        "--interval",
+        type=float,
+        default=DEFAULT_INTERVAL_SECONDS,
+        metavar="SECONDS",
+        help="seconds between collections",
     )
-    parser.add_argument("--interval", type=float, default=30.0, metavar="SECONDS", help="seconds between collections")
     return parser
 
 
@@ -250,3 +255,4 @@ def metrics_parser(_env: EnvironmentDefaults) -> CommandParser:
 
 
 PARSERS = {"node": node_parser, "cluster": cluster_parser, "metrics": metrics_parser}
+COMMANDS = tuple(PARSERS)

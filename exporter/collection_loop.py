@@ -1,4 +1,7 @@
-"""The collection loop: the thread that collects and renders on a timer, whether anybody scrapes or not."""
+"""The collection loop: a thread that collects (reads every source) and renders the result on a timer.
+
+A scrape gets the last result, the exposition; scraping often or never changes nothing here.
+"""
 
 import logging
 import threading
@@ -20,7 +23,10 @@ STALLED_INTERVALS = 3
 """A collection is bounded by its sources' deadlines; after this many intervals without one the thread is stuck."""
 STALLED_GRACE_SECONDS = 60.0
 FOLLOWS_A_CRASH = "restarting"
-"""Reason of a reader process that has ended, which was logged, and is not started again yet: not a new state."""
+"""The reason after a crash, until the next reader process starts: not logged, because the crash was.
+
+It is `ReaderReason.RESTARTING`, which belongs to the node exporter; a test compares the two.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ class CollectionLoop:
         return f"no collection has ended for {age:.0f} s" if age > limit else None
 
     def collect(self) -> Snapshot | None:
-        """Collect, render and publish once. An unexpected exception costs this collection's data, nothing else.
+        """Collect, render and publish once. After an unexpected exception this collection exposes no data.
 
         Returns None after such an exception.
         """

@@ -1,4 +1,4 @@
-"""What both programs are configured with, and how a configuration error is reported.
+"""Options that both programs have (serving, log), and the error for a configuration that cannot be used.
 
 Each program's own configuration is in `exporter/node/config.py` and `exporter/cluster/config.py`.
 """
@@ -6,6 +6,10 @@ Each program's own configuration is in `exporter/node/config.py` and `exporter/c
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+
+DEFAULT_INTERVAL_SECONDS = 30.0
+"""Time between two collections unless a flag sets another."""
+MAX_INTERVAL_SECONDS = 3600
 
 
 class ConfigError(Exception):

@@ -1,7 +1,7 @@
 """The labels by which a series names a pod, a namespace or a workload, the same in both programs.
 
 Namespace, pod and container come twice: under the plain names that people and tenancy proxies use, and under `gpu_…`
-names, which no target label of a scrape replaces whatever `honor_labels` says.
+names, which no target label of a scrape replaces whatever `honor_labels` is.
 """
 
 NAMESPACE = ("namespace", "gpu_namespace")

@@ -1,8 +1,8 @@
-"""Metrics, labels and metric families as our own renderer takes them.
+"""Metrics, labels and metric families: what the programs build and `exporter/exposition/render.py` turns into text.
 
 A metric declares its label names once; labels with a missing or an unknown name cannot be made, and a family takes
-only labels that were made for its metric. The text of labels is formatted once, when the thing they describe is first
-seen, and shared by all series of that thing, so that a collection formats only values.
+only labels that were made for its metric. The text of labels is formatted once, when the device, container or workload
+that they describe is first seen, and shared by all its series, so that a collection formats only values.
 """
 
 from collections.abc import Iterable

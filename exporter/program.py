@@ -1,4 +1,4 @@
-"""What both programs have in common: a collection loop, an HTTP server, and a graceful shutdown.
+"""What both programs have in common: a collection loop, an HTTP server with its endpoints, and a graceful shutdown.
 
 SIGTERM and SIGINT end a program in any state, also when it is process 1 of a container.
 """

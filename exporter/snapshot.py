@@ -1,4 +1,7 @@
-"""Snapshots: the immutable result of one collection, and reading sources so that each fails alone."""
+"""Snapshots: the immutable result of one collection (one round of reading every source), ready to be rendered.
+
+`CollectionCycle` reads the sources of one collection; the failure of one is recorded and the others are still read.
+"""
 
 import time
 from collections.abc import Callable, Mapping
@@ -24,7 +27,7 @@ class SourceHealth:
 
 
 class SourceProblem(NamedTuple):
-    """What is wrong with a source that still answers; `message` is for the log."""
+    """A problem of a source that could be read all the same; `message` is for the log."""
 
     source: str
     reason: str
@@ -50,7 +53,7 @@ class Snapshot:
 class CollectionCycle:
     """One collection: reads sources one after another and records the health of each.
 
-    A source that fails costs only its own data.
+    Where a source fails, only its own data are missing.
     """
 
     clock: Callable[[], float] = time.perf_counter
@@ -60,10 +63,10 @@ class CollectionCycle:
         """Read a source and record its health. Returns `otherwise` when it raised SourceError."""
         began = self.clock()
         try:
-            answer = source.read()
+            found = source.read()
         except SourceError as error:
             took = self.clock() - began
             self.health.append(SourceHealth(source.name, False, took, error.reason, str(error)))
             return otherwise
         self.health.append(SourceHealth(source.name, up=True, seconds=self.clock() - began))
-        return answer
+        return found

@@ -1,4 +1,7 @@
-"""Sources: the outside systems that a collection reads. Each is read once per collection and fails alone."""
+"""Sources: the outside systems that a collection reads, such as DCGM, NVML, the kubelet or the API server.
+
+Each is read once per collection; an error of one does not keep the others from being read.
+"""
 
 from typing import Protocol, TypeVar
 

@@ -1,4 +1,4 @@
-"""Draws docs/images: the demo's screen and a part of a `/metrics` response, from a stack that really runs.
+"""Writes docs/images (the demo's screen, a part of a `/metrics` response) as SVG, from a demo that it runs.
 
 Usage: python -m scripts.screenshots
 """

@@ -1,1 +1,1 @@
-"""Simulated counterparts for tests and the demo: an API server, a kubelet and their objects. Not in the wheel."""
+"""Simulated API server and kubelet, and the Kubernetes objects they serve, for tests and the demo. Not in the wheel."""

@@ -60,7 +60,7 @@ class ApiRequest:
 
 
 class ApiBackend(Protocol):
-    """What the HTTP side needs of the API server."""
+    """The methods of the API server that its HTTP side calls."""
 
     def accept(self, kind: str, query: dict[str, str], authorization: str) -> ApiRequest: ...
 

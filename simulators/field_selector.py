@@ -1,4 +1,4 @@
-"""Kubernetes field selectors as far as a watcher uses them: `a.b=c,d.e!=f`; every requirement must match."""
+"""Evaluates Kubernetes field selectors, such as `a.b=c,d.e!=f`: every requirement must match. No I/O, no state."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """A kubelet that serves only the PodResources API: a real gRPC server on a unix socket, for the demo and for tests.
 
-Like the real one it lists in random order, one entry per device, and pods without devices too. Tests can make its
+Like the real one it lists in random order, one entry per device, and also pods without devices. Tests can make its
 calls fail.
 """
 
@@ -130,7 +130,7 @@ class SimulatedKubelet:
 
 
 class _Lister(PodResourcesListerServicer):
-    """The generated service; it passes each call on."""
+    """The generated service; it hands each call to `respond`."""
 
     def __init__(self, respond: Callable[[grpc.ServicerContext], api.ListPodResourcesResponse]) -> None:
         self._respond = respond

@@ -1,7 +1,8 @@
 """Pods, nodes, namespaces and Jobs as an API server returns them, for the demo and for tests.
 
 `pod` makes a pod that was just created; `gated`, `unschedulable`, `bound` and `running` return it in a later state.
-No function changes the object that it is given.
+`node` makes a ready node; `cordoned` and `not_ready` return it in that state. No function changes the object that it is
+given.
 """
 
 import copy
@@ -46,15 +47,15 @@ def namespace(name: str, labels: StringPairs | None = None, created: float = 0.0
     }
 
 
-def job(name: str, space: str, created: float = 0.0) -> KubernetesObject:
-    """Make a Job that runs one pod, in the namespace `space`."""
+def job(name: str, in_namespace: str, created: float = 0.0) -> KubernetesObject:
+    """Make a Job that runs one pod."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
             "name": name,
-            "namespace": space,
-            "uid": uid_of("job", space, name),
+            "namespace": in_namespace,
+            "uid": uid_of("job", in_namespace, name),
             "creationTimestamp": stamp(created),
         },
         "spec": {"parallelism": 1, "completions": 1, "backoffLimit": 6},
@@ -62,14 +63,14 @@ def job(name: str, space: str, created: float = 0.0) -> KubernetesObject:
     }
 
 
-def owner(kind: str, name: str, space: str) -> KubernetesObject:
-    """Make an owner reference to the controller of a pod in the namespace `space`."""
+def owner(kind: str, name: str, in_namespace: str) -> KubernetesObject:
+    """Make an owner reference to the controller of a pod."""
     versions = {"Job": "batch/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1"}
     return {
         "apiVersion": versions.get(kind, "example.org/v1"),
         "kind": kind,
         "name": name,
-        "uid": uid_of(kind.lower(), space, name),
+        "uid": uid_of(kind.lower(), in_namespace, name),
         "controller": True,
         "blockOwnerDeletion": True,
     }
@@ -77,22 +78,22 @@ def owner(kind: str, name: str, space: str) -> KubernetesObject:
 
 def pod(
     name: str,
-    space: str = "default",
+    in_namespace: str = "default",
     requests: Mapping[str, int | str] | None = None,
     owned_by: KubernetesObject | None = None,
     created: float = 0.0,
     labels: StringPairs | None = None,
     annotations: StringPairs | None = None,
 ) -> KubernetesObject:
-    """Make a pod that no scheduler has tried yet, in the namespace `space`. Without `requests` it requests one GPU."""
+    """Make a pod that no scheduler has tried yet. Without `requests` it requests one GPU."""
     devices = {"nvidia.com/gpu": "1"} if requests is None else {key: str(value) for key, value in requests.items()}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": name,
-            "namespace": space,
-            "uid": uid_of("pod", space, name),
+            "namespace": in_namespace,
+            "uid": uid_of("pod", in_namespace, name),
             "creationTimestamp": stamp(created),
             "labels": {"app.kubernetes.io/name": name, **(labels or {})},
             "annotations": dict(annotations or {}),
@@ -123,17 +124,17 @@ def gated(given: KubernetesObject, *gates: str) -> KubernetesObject:
     changed = copy.deepcopy(given)
     changed["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
     text = "Scheduling is blocked due to non-empty scheduling gates"
-    return _scheduled(changed, "False", None, reason="SchedulingGated", message=text)
+    return _with_scheduled_condition(changed, "False", None, reason="SchedulingGated", message=text)
 
 
 def unschedulable(given: KubernetesObject, message: str, at: float = 0.0) -> KubernetesObject:
     """Return the pod as after the scheduler found no node for it, with the scheduler's message."""
-    return _scheduled(given, "False", at, reason="Unschedulable", message=message)
+    return _with_scheduled_condition(given, "False", at, reason="Unschedulable", message=message)
 
 
 def bound(given: KubernetesObject, node: str, at: float = 0.0) -> KubernetesObject:
     """Return the pod bound to a node, where its containers do not run yet."""
-    changed = _scheduled(given, "True", at)
+    changed = _with_scheduled_condition(given, "True", at)
     changed["spec"]["nodeName"] = node
     changed["status"]["startTime"] = stamp(at)
     return changed
@@ -148,7 +149,9 @@ def running(given: KubernetesObject, node: str, at: float = 0.0) -> KubernetesOb
     return changed
 
 
-def _scheduled(given: KubernetesObject, status: str, at: float | None, **fields: str) -> KubernetesObject:
+def _with_scheduled_condition(
+    given: KubernetesObject, status: str, at: float | None, **fields: str
+) -> KubernetesObject:
     changed = copy.deepcopy(given)
     conditions = [each for each in changed["status"].get("conditions", ()) if each["type"] != "PodScheduled"]
     time = None if at is None else stamp(at)
@@ -160,7 +163,7 @@ def _scheduled(given: KubernetesObject, status: str, at: float | None, **fields:
 def gpu_labels(
     product: str, count: int, sharing: str = "none", replicas: int = 1, mig: str = "single"
 ) -> KubernetesObject:
-    """Make the labels that GPU feature discovery sets on a node."""
+    """Make some of the labels that GPU feature discovery sets on a node."""
     return {
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.product": product,

@@ -2,6 +2,8 @@
 
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -39,6 +41,13 @@ def golden(request):
         assert text.splitlines() == path.read_text(encoding="utf-8").splitlines()
 
     return compare
+
+
+@pytest.fixture
+def socket_path():
+    """The path of a unix socket: it has at most 107 bytes (unix(7)), and pytest's own folders can be longer."""
+    with tempfile.TemporaryDirectory(prefix="kubelet-") as folder:
+        yield Path(folder) / "kubelet.sock"
 
 
 class Browser:

@@ -1,11 +1,20 @@
-"""The cluster watcher's configuration: the arguments, checked into one frozen record."""
+"""The cluster watcher's configuration: checks the command line and makes one frozen record of it."""
 
 import argparse
 from dataclasses import dataclass
 
-from exporter.config import ConfigError, LogOptions, WebOptions, log_options, parse_names, web_options
+from exporter.config import (
+    DEFAULT_INTERVAL_SECONDS,
+    MAX_INTERVAL_SECONDS,
+    ConfigError,
+    LogOptions,
+    WebOptions,
+    log_options,
+    parse_names,
+    web_options,
+)
 
-MAX_INTERVAL_SECONDS = 3600
+STALE_AFTER_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +31,17 @@ class ClusterConfig:
     context: str | None = None
     resources: tuple[str, ...] = ()
     """Further resource names that count as GPUs, such as `amd.com/gpu`; a trailing `*` matches any ending."""
-    interval: float = 30.0
+    interval: float = DEFAULT_INTERVAL_SECONDS
     """Seconds between collections."""
     tracked_pods: int = 500
     """How many pending pods get series of their own, at most; the oldest ones do."""
     tracked_after: float = 60.0
     """Seconds that a pod must be pending before it gets series of its own."""
-    stale_after: float = 120.0
+    stale_after: float = STALE_AFTER_SECONDS
     """Seconds without a confirmation by the API server after which the objects of a kind are no longer exposed.
 
-    A healthy watch confirms its objects at least every `watch_seconds`, because it ends by itself and is resumed. Two
-    minutes are enough for one restart of the API server.
+    A healthy watch confirms its objects at least every `watch_seconds`, because it ends by itself and is resumed. The
+    default is enough for one restart of the API server.
     """
     watch_seconds: float = 90.0
     """Longest time one watch request lasts, in seconds; each lasts between two thirds of it and all of it."""

@@ -1,7 +1,7 @@
-"""Keeps labels from one collection to the next, so that those which stay the same are made once.
+"""Keeps label objects (checked and formatted text) from one collection to the next, so that each is made once.
 
-On a large cluster an exposition has a hundred thousand series, of which a collection changes a few. Making labels is
-most of a collection's time, and two snapshots that share them take the memory of one.
+On a large cluster an exposition has a hundred thousand series, and the labels of few of them change between
+collections. Making labels is most of a collection's time, and two snapshots that share them take the memory of one.
 """
 
 from exporter.metric import LabelPairs, Labels, Metric, Sample, Value
@@ -22,7 +22,8 @@ class LabelCache:
         found = self._current.get(key)
         if found is None:
             found = self._last.get(key) or metric.labels(**labels)
-            self._current[key] = found
+            # Without empty labels the pairs are equal to those of the key: kept once, they take half the memory.
+            self._current[(metric.name, found.pairs) if found.pairs == key[1] else key] = found
         return found, value
 
     def end_collection(self) -> None:

@@ -1,10 +1,14 @@
-"""The flow of the cluster watcher: reflectors in the background, and a snapshot of their stores for each collection."""
+"""The cluster watcher: the flow from the API server's objects to a snapshot for each collection, and the program.
+
+Reflectors (threads) keep a store of pods, nodes and namespaces current; a collection makes metric families from these
+stores and never waits for the API server.
+"""
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 
-from exporter.cluster.config import ClusterConfig
+from exporter.cluster.config import ClusterConfig, WatcherConfig
 from exporter.cluster.kubernetes.api import KubernetesApi, jitter, open_api
 from exporter.cluster.kubernetes.decode import object_kinds
 from exporter.cluster.kubernetes.overrides import MalformedOverride, malformed
@@ -15,11 +19,16 @@ from exporter.cluster.kubernetes.store import ObjectStore, StoreView
 from exporter.cluster.label_cache import LabelCache
 from exporter.cluster.metrics.families import families
 from exporter.cluster.view import ClusterView, view_of
+from exporter.collection_loop import CollectionLoop
+from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.gpu_names import gpu_resources
 from exporter.log import OnceLog
+from exporter.program import ProgramEndpoints, run_until_signaled, serve
 from exporter.snapshot import Snapshot, SourceHealth
 
 _LOG = logging.getLogger(__name__)
+_SOURCE = "kubernetes"
+"""The API server in the label `source`."""
 
 
 class ClusterPipeline:
@@ -32,7 +41,7 @@ class ClusterPipeline:
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`wall` returns seconds since the epoch; `clock` seconds from an arbitrary start, and must never jump."""
+        """`wall` returns seconds since the epoch; `clock` seconds from an arbitrary start, and must be monotonic."""
         self._config = config
         self._gpus = gpu_resources(config.resources)
         self._malformed_log = OnceLog(_LOG)
@@ -88,9 +97,18 @@ def health(stores: tuple[StoreView, ...]) -> SourceHealth:
     seconds = max((store.list_seconds for store in stores), default=0.0)
     for store in stores:
         if store.problem is not None:
-            return SourceHealth("kubernetes", False, seconds, *store.problem)
+            return SourceHealth(_SOURCE, False, seconds, *store.problem)
     for store in stores:
         if store.records is None:
             late = SyncReason.STALE if store.synced_at is not None else SyncReason.CONNECTING
-            return SourceHealth("kubernetes", False, seconds, late, f"the {store.object} are not known yet")
-    return SourceHealth("kubernetes", True, seconds)
+            return SourceHealth(_SOURCE, False, seconds, late, f"the {store.object} are not known yet")
+    return SourceHealth(_SOURCE, True, seconds)
+
+
+def run(config: WatcherConfig, environment: MutableMapping[str, str]) -> None:
+    """Serve until SIGTERM. Raises ListenError, TlsError or WebConfigError before anything runs."""
+    pipeline = ClusterPipeline(config.cluster)
+    loop = CollectionLoop(lambda: pipeline.collect(time.time()), ExporterMetrics({}), config.cluster.interval)
+    server = serve("gpugauge cluster watcher", config.web, ProgramEndpoints(loop, lambda: None), environment)
+    pipeline.start()
+    run_until_signaled(loop, server, pipeline.stop)

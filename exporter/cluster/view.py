@@ -1,4 +1,4 @@
-"""The view of the cluster that one collection works on: what the stores contain at one moment."""
+"""The view of the cluster that one collection works on: the pods, nodes and namespaces of the stores at one moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from exporter.gpu_names import GpuResources
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """`pods`, `nodes` and `namespaces` are each None while nothing current is known of them."""
+    """`pods`, `nodes` and `namespaces` are each None before their first list and while they are out of date."""
 
     now: float
     """Seconds since the epoch."""

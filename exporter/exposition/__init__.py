@@ -1,1 +1,1 @@
-"""The exposition: from metric families to the text that `/metrics` answers, in both Prometheus formats."""
+"""The exposition: from metric families to the text that `/metrics` returns, in both Prometheus formats."""

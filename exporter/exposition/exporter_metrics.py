@@ -1,6 +1,6 @@
 """Exporter metrics: what a program exposes about itself (sources, collections, rejected values, build).
 
-They are a custom collector of `prometheus_client`. Gauges are made anew from the last snapshot in every collection;
+They are a custom collector of `prometheus_client`. Gauges are made again from the last snapshot in every collection;
 only counters keep their values.
 """
 
@@ -15,6 +15,7 @@ from prometheus_client.core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
 from exporter import VERSION
+from exporter.metric import LabelError
 from exporter.snapshot import Snapshot
 
 CONTRACT = "1"
@@ -163,15 +164,22 @@ class ExporterMetrics(Collector):
     def _gauge(
         self, name: str, text: str, values: Iterable[tuple[tuple[str, ...], float]], names: tuple[str, ...] = ()
     ) -> MetricFamily:
-        family = GaugeMetricFamily(name, text, labels=(*names, *self.constant_labels))
-        for labels, value in values:
-            family.add_metric((*labels, *self.constant_labels.values()), value)
-        return family
+        return self._filled(GaugeMetricFamily(name, text, labels=(*names, *self.constant_labels)), names, values)
 
     def _counter(
         self, name: str, text: str, names: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float]]
     ) -> MetricFamily:
         family = CounterMetricFamily(name.removesuffix("_total"), text, labels=(*names, *self.constant_labels))
+        return self._filled(family, names, values)
+
+    def _filled(
+        self,
+        family: GaugeMetricFamily | CounterMetricFamily,
+        names: tuple[str, ...],
+        values: Iterable[tuple[tuple[str, ...], float]],
+    ) -> MetricFamily:
         for labels, value in values:
+            if len(labels) != len(names):  # the library would drop what has no name, without an error
+                raise LabelError(f"{family.name}: {len(labels)} label values for {len(names)} names")
             family.add_metric((*labels, *self.constant_labels.values()), value)
         return family

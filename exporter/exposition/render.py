@@ -1,4 +1,4 @@
-"""From metric families to bytes: Prometheus text 0.0.4 and OpenMetrics 1.0, plain and gzip, once per collection.
+"""Renders metric families as Prometheus text 0.0.4 and OpenMetrics 1.0, plain and gzip, once per collection.
 
 The two formats differ only in the lines before the samples, so the samples of a family are formatted once. The
 exporter metrics are written by `prometheus_client` and appended in each format.

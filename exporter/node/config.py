@@ -1,19 +1,30 @@
-"""The node exporter's configuration, from the command line and the environment."""
+"""Checks the node exporter's command line and environment, and makes a `NodeConfig` of them.
+
+In: the parsed arguments. Out: the checked configuration, or ConfigError with a message for the user.
+"""
 
 import argparse
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from exporter.config import ConfigError, LogOptions, WebOptions, log_options, parse_names, web_options
+from exporter.config import (
+    MAX_INTERVAL_SECONDS,
+    ConfigError,
+    LogOptions,
+    WebOptions,
+    log_options,
+    parse_names,
+    web_options,
+)
+from exporter.node.devices.device_source import SourceName
 from exporter.node.devices.labels import LabelStyle
 
 DEFAULT_COUNTERS = "/etc/dcgm-exporter/default-counters.csv"
-"""Where the images of dcgm-exporter and of gpugauge have the file; the GPU operator refers to it by this path."""
+"""Where the images of dcgm-exporter and of gpugauge have the file; the GPU Operator refers to it by this path."""
 MIN_INTERVAL_MS = 100
-MAX_INTERVAL_MS = 3_600_000
+MAX_INTERVAL_MS = MAX_INTERVAL_SECONDS * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +33,16 @@ class NodeConfig:
 
     web: WebOptions
     log: LogOptions
-    source: Literal["auto", "dcgm", "nvml", "simulated"]
+    source: SourceName
     interval: float
     """Seconds between collections."""
-    collectors: Path | None
+    counters_file: Path | None
     """The counters file; None means the built-in default."""
     kubernetes: bool
     """Whether devices are attributed to pods."""
     kubelet_socket: str
     remote: str | None
-    """Address of a host engine; None means that no remote engine was asked for."""
+    """Address of a host engine; None means that no host engine was named."""
     scenario: Path | None
     libdcgm: Path | None
     resource_names: tuple[str, ...]
@@ -49,7 +60,7 @@ def node_config(arguments: argparse.Namespace, environment: Mapping[str, str]) -
         log=log_options(arguments),
         source=arguments.source,
         interval=parse_interval(str(arguments.collect_interval)),
-        collectors=counters_path(arguments.collectors),
+        counters_file=counters_path(arguments.collectors),
         kubernetes=arguments.kubernetes,
         kubelet_socket=arguments.pod_resources_kubelet_socket,
         remote=remote_address(arguments, environment),
@@ -81,7 +92,7 @@ def node_name(environment: Mapping[str, str]) -> str:
 
 
 def remote_address(arguments: argparse.Namespace, environment: Mapping[str, str]) -> str | None:
-    """The host engine's address; None means that no remote engine was asked for."""
+    """The host engine's address; None means that no host engine was named."""
     given = arguments.remote_hostengine_info or environment.get("DCGM_REMOTE_HOSTENGINE_INFO")
     return str(given) if given else None
 

@@ -1,4 +1,8 @@
-"""One collection of the node exporter: read devices and kubelet, attribute devices to containers, make a snapshot."""
+"""Makes one collection of the node exporter: in, the sources (devices, kubelet); out, a snapshot (all metric families).
+
+It reads the devices with their samples from the reader process and the allocations from the kubelet, attributes devices
+to containers, and makes the metric families.
+"""
 
 import time
 from collections import Counter

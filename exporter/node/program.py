@@ -1,4 +1,7 @@
-"""Makes the node exporter from its configuration, and makes its pipeline anew when the counters file is reloaded."""
+"""Builds and runs the node exporter from its configuration: pipeline, collection loop and web server.
+
+The counters file (which fields are exposed) is read here; a reload reads it again and replaces the pipeline.
+"""
 
 import hashlib
 import logging
@@ -17,9 +20,11 @@ from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.config import NodeConfig
+from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices import pci
 from exporter.node.devices.counters_file import Counters, parse
 from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import Reader
 from exporter.program import ProgramEndpoints, run_until_signaled, serve
@@ -32,6 +37,7 @@ DRIVER = Path("/proc/driver/nvidia/version")
 """There while the NVIDIA kernel driver is loaded, also in a container."""
 LIBRARY_MISSING_SECONDS = 300.0
 """How long libraries may be missing. NVIDIA's container runtime injects the driver's only when a container starts."""
+LIBRARY_MISSING = frozenset({DcgmReason.LIBRARY_MISSING, NvmlReason.LIBRARY_MISSING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ class NodeProgram:
         self._driver = driver
         self._reload = threading.Event()
         self._library_missing_since: float | None = None
-        loaded = load_counters(config.collectors)
+        loaded = load_counters(config.counters_file)
         self.config_state = ConfigState(loaded.sha256, successful=True, at=time.time())
         self._pipeline = self._build(loaded)
         self._log_problems(loaded)
@@ -108,7 +114,7 @@ class NodeProgram:
 
     def _reload_counters(self) -> None:
         try:
-            loaded = load_counters(self._config.collectors)
+            loaded = load_counters(self._config.counters_file)
         except ConfigError as error:
             logger.error("reload: %s; the counters stay as they were", error)  # noqa: TRY400 - a traceback adds nothing
             self.config_state = ConfigState(self.config_state.sha256, successful=False, at=self.config_state.at)
@@ -128,7 +134,7 @@ class NodeProgram:
                 interval=config.interval,
                 remote=config.remote,
                 scenario=str(config.scenario) if config.scenario else None,
-                library=str(config.libdcgm) if config.libdcgm else None,
+                libdcgm=str(config.libdcgm) if config.libdcgm else None,
             )
         )
         rules = AttributionRules(gpus=gpu_resources(config.resource_names))
@@ -162,7 +168,7 @@ class NodeProgram:
             logger.warning("%s", problem)
 
     def _note_missing_library(self, snapshot: Snapshot) -> None:
-        missing = any(health.reason == "library_missing" for health in snapshot.health)
+        missing = any(health.reason in LIBRARY_MISSING for health in snapshot.health)
         if not (missing and self._driver.exists()):
             self._library_missing_since = None
         elif self._library_missing_since is None:

@@ -1,4 +1,4 @@
-"""The web configuration file of Prometheus exporters (`--web-config-file`), as far as gpugauge supports it.
+"""Reads the web configuration file of Prometheus exporters (`--web-config-file`) into TLS files and response headers.
 
 A key that is not supported is an error and never ignored, because most keys restrict access.
 """

@@ -2,7 +2,7 @@
 
 uvicorn's own protocol (0.54) has no deadline for a request that is half sent or for a response that the client does
 not read, and answers 503 at its connection limit. Here both have deadlines, a TLS handshake counts as a connection,
-and at the limit the connection that has waited longest is closed to make way for the new one.
+and at the limit the connection that has waited longest for a request is closed in favor of the new one.
 """
 
 import asyncio
@@ -25,18 +25,18 @@ class Limits:
     """How long a client may take, and how much it may send. Times in seconds, sizes in bytes."""
 
     request_seconds: float = 10.0
-    """From the first byte (or the connection) to the end of the headers, TLS handshake included.
+    """From the connection, or the first byte of a later request, to the end of the headers; TLS handshake included.
 
-    A body may take as long again.
+    After the response, the rest of the body gets this long once more.
     """
     response_seconds: float = 30.0
-    """From the whole request until the kernel has taken the last byte of the response."""
+    """From the end of the headers until the response is written; then as long again until the kernel has taken it."""
     idle_seconds: float = 120.0
     """Between two requests on one connection; longer than usual scrape intervals."""
     connections: int = 128
     header_bytes: int = 16 * 1024
     request_bytes: int = 64 * 1024
-    """Of one request with its body, which is never read."""
+    """Of one request with its body, which the application ignores."""
     accepts: int = 16
     """Connections accepted before the event loop reads from those that are open already.
 
@@ -48,29 +48,29 @@ class Limits:
 
 
 class Phase(enum.Enum):
-    """What a connection waits for."""
+    """The phases of a connection; each has its own deadline."""
 
     REQUEST = enum.auto()
-    """For the rest of a request."""
+    """Waiting for the rest of a request."""
     RESPONSE = enum.auto()
-    """For the response to be written and taken by the client."""
+    """Waiting until the response is written and taken by the kernel."""
     IDLE = enum.auto()
-    """For the next request."""
+    """Waiting for the next request."""
 
 
 class ConnectionPool:
     """Every open connection, in the order in which each entered its present phase."""
 
-    def __init__(self, limits: Limits, context: Callable[[], ssl.SSLContext] | None = None) -> None:
-        """`context` returns the TLS context for the next connection; None serves plain HTTP."""
+    def __init__(self, limits: Limits, make_context: Callable[[], ssl.SSLContext] | None = None) -> None:
+        """`make_context` returns the TLS context for the next connection; None serves plain HTTP."""
         self.limits = limits
-        self.context = context
+        self.make_context = make_context
         self._connections: dict[BoundedConnection, None] = {}
 
     def __len__(self) -> int:
         return len(self._connections)
 
-    def protocol(
+    def make_protocol(
         self,
         config: "Config",
         server_state: "ServerState",
@@ -81,7 +81,7 @@ class ConnectionPool:
         return BoundedConnection(self, config, server_state, app_state, _loop)
 
     def add(self, new: "BoundedConnection") -> None:
-        """Add a connection; at the limit, drop the one that has waited longest.
+        """Add a connection; at the limit, drop the one that has waited longest for a request.
 
         A connection that waits for its response is dropped only where all of them do.
         """
@@ -127,9 +127,9 @@ class BoundedConnection(HttpToolsProtocol):
         self._unanswered: deque[RequestResponseCycle] = deque()
         self._received = 0
         self._early_data = b""
-        self._reading_head = False
+        self._reading_headers = False
         self._reading_message = False
-        self._head_bytes = 0
+        self._header_bytes = 0
         self._raw: asyncio.Transport
         self._handshake: asyncio.Task[None] | None = None
 
@@ -142,10 +142,10 @@ class BoundedConnection(HttpToolsProtocol):
         self._raw.set_write_buffer_limits(high=0)
         self._pool.add(self)
         self._enter(Phase.REQUEST)
-        if self._pool.context is None:
+        if self._pool.make_context is None:
             super().connection_made(self._raw)
         else:
-            self._handshake = self.loop.create_task(self._start_tls(self._pool.context()))
+            self._handshake = self.loop.create_task(self._start_tls(self._pool.make_context()))
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
@@ -177,20 +177,20 @@ class BoundedConnection(HttpToolsProtocol):
     # Called by the parser (httptools)
 
     def on_message_begin(self) -> None:
-        self._reading_head = self._reading_message = True
-        self._head_bytes = 0
+        self._reading_headers = self._reading_message = True
+        self._header_bytes = 0
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        self._count_head(len(url))
+        self._count_headers(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count_head(len(name) + len(value))
+        self._count_headers(len(name) + len(value))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._reading_head = False
+        self._reading_headers = False
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
         if self.parser.should_upgrade():
@@ -230,7 +230,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._leave_pool()
             return
         super().connection_made(secured)
-        # asyncio's TLS transport pauses writing at `high` bytes and not above them, so that 0 would pause it always.
+        # asyncio's TLS transport pauses writing at `high` bytes or more, not above them: 0 would pause it always.
         secured.set_write_buffer_limits(high=1, low=0)
         if self._early_data:
             self._parse(self._early_data)
@@ -240,28 +240,28 @@ class BoundedConnection(HttpToolsProtocol):
         if self.phase is Phase.IDLE or (self.phase is Phase.RESPONSE and not self._responding()):
             self._enter(Phase.REQUEST)
         super().data_received(data)
-        if self._reading_head and self._received > self._pool.limits.header_bytes:
+        if self._reading_headers and self._received > self._pool.limits.header_bytes:
             self.send_400_response("the headers are too long")
         if self.phase is Phase.REQUEST and self._responding():
             self._enter(Phase.RESPONSE)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer that a request is malformed; only end the connection where another response began or was sent."""
-        in_body = self._reading_message and not self._reading_head
-        self._reading_head = False
+        """Answer 400. Only close where another response is not finished, or one to this request was already sent."""
+        in_body = self._reading_message and not self._reading_headers
+        self._reading_headers = False
         if self.cycle is not None and (in_body or not self.cycle.response_complete):
             self.drop()
         else:
             super().send_400_response(msg)
 
-    def _count_head(self, size: int) -> None:
-        """Count bytes of the request's head. Raises ValueError above the limit.
+    def _count_headers(self, size: int) -> None:
+        """Count bytes of the URL and the headers. Raises ValueError above the limit.
 
         httptools (0.9) has no limit of its own; an exception in one of its callbacks makes it report a malformed
         request.
         """
-        self._head_bytes += size
-        if self._head_bytes > self._pool.limits.header_bytes:
+        self._header_bytes += size
+        if self._header_bytes > self._pool.limits.header_bytes:
             raise ValueError("the headers are too long")
 
     def _responding(self) -> bool:

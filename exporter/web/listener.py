@@ -1,4 +1,7 @@
-"""Listening sockets: bound to an address as dcgm-exporter spells it, or passed by systemd."""
+"""Listening sockets: bound to an address written as dcgm-exporter's `--address` takes it, or passed by systemd.
+
+Every failure is a ListenError with a message for the operator.
+"""
 
 import errno
 import os

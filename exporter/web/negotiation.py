@@ -1,4 +1,7 @@
-"""Content negotiation: which of the four rendered forms of an exposition a client gets, from request headers. Pure."""
+"""Content negotiation: text format or OpenMetrics, with gzip or without, from the headers of a request.
+
+No I/O, no state.
+"""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,7 @@
-"""Serves rendered expositions and health over HTTP: bytes that are ready, from one thread, whatever clients do.
+"""The HTTP server: `/metrics`, the health endpoints and an index, served by one thread.
 
-Nothing here reads a device or renders: a scrape costs the same whatever state the sources are in.
+Expositions (the text of `/metrics`) arrive here already rendered and compressed. Nothing here reads a device or
+renders, so a scrape costs the same whatever state the sources are in.
 """
 
 import asyncio
@@ -205,7 +206,7 @@ class HttpServer:
             if one.family in {socket.AF_INET, socket.AF_INET6}:
                 # Accepted sockets inherit the option. asyncio (Python 3.11) sets it only on sockets that were made
                 # with protocol number IPPROTO_TCP, not 0. Without it, headers and body of a short response on a
-                # connection that is kept open arrive 40 ms apart (Nagle's algorithm and delayed acknowledgements).
+                # connection that is kept open arrive 40 ms apart (Nagle's algorithm and delayed acknowledgments).
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         name = self._sockets[0].getsockname()
         self._port = name[1] if isinstance(name, tuple) else 0
@@ -218,7 +219,7 @@ class HttpServer:
         if self._loop is not None and self._thread.is_alive():
             try:
                 self._loop.call_soon_threadsafe(self._loop.call_later, _GRACE_SECONDS, self._pool.drop_all)
-            except RuntimeError:  # the loop ended since it was seen alive
+            except RuntimeError:  # the loop ended after the check above
                 self._loop = None
         if self._thread.ident is not None:
             self._thread.join(_JOIN_SECONDS)
@@ -244,7 +245,7 @@ def _config(app: AsgiApp, pool: ConnectionPool) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     return uvicorn.Config(
         app,
-        http=pool.protocol,  # type: ignore[arg-type] # uvicorn only calls it, so a method serves as well as a class
+        http=pool.make_protocol,  # type: ignore[arg-type] # uvicorn only calls it, so a method serves as well as a class
         loop="asyncio",
         ws="none",
         lifespan="off",

@@ -1,4 +1,7 @@
-"""Server-side TLS whose files may change while it serves: each connection gets the newest pair that can be used."""
+"""Server-side TLS: makes TLS contexts from certificate and key files, again when the files change.
+
+Each new connection gets the context of the newest files that can be used.
+"""
 
 import logging
 import os

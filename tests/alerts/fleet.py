@@ -86,8 +86,6 @@ class Pod:
     state_phase: str = "Running"
     uids: tuple[tuple[str, str], ...] = (("uid-1", always(1)),)
     containers: tuple[str, ...] = ("main",)
-    exposed_owner: str = ""
-    """The workload, where the node exporter exposes it."""
     priorities: tuple[str, ...] = ("", "")
     """The priority class of the pod, as each watcher exposes it."""
 
@@ -122,13 +120,10 @@ class Node:
         self.cluster = flavor.cluster if cluster is None else cluster
         self.uids: dict[str, tuple[tuple[str, str], ...]] = {}
         self.containers: dict[str, tuple[str, ...]] = {}
-        self.owners: dict[str, str] = {}
 
     def workload(self, pod: Pod) -> dict[str, str]:
         """The labels that an alert for the pod must have."""
         workload, kind = pod.name, "pod"
-        if pod.exposed_owner and self.flavor.own:
-            workload, kind = pod.exposed_owner, "CronJob"
         if pod.watchers:
             workload, kind = f"job-{pod.name}", "Job"
         return {"pod": pod.name, "node": self.node, "workload": workload, "workload_type": kind}
@@ -147,7 +142,6 @@ class Node:
 
     def pod(self, pod: Pod) -> None:
         self.uids[pod.name], self.containers[pod.name] = pod.uids, pod.containers
-        self.owners[pod.name] = pod.exposed_owner
         for number in range(pod.watchers):
             self._watch(pod, number)
         for number in range(pod.state_metrics):
@@ -212,10 +206,10 @@ class Node:
             return [dict.fromkeys(names, "")]
         if not pods:
             return [{}]
-        clones = [dict(zip(names, (self.namespace, pod, self.containers[pod][0]), strict=True)) for pod in pods]
+        copies = [dict(zip(names, (self.namespace, pod, self.containers[pod][0]), strict=True)) for pod in pods]
         if flavor.uid:
-            clones = [clone | {flavor.uid: self.uids[pod][0][0]} for clone, pod in zip(clones, pods, strict=True)]
-        return clones if len(clones) == 1 else [clone | {"vgpu": str(n)} for n, clone in enumerate(clones)]
+            copies = [each | {flavor.uid: self.uids[pod][0][0]} for each, pod in zip(copies, pods, strict=True)]
+        return copies if len(copies) == 1 else [each | {"vgpu": str(n)} for n, each in enumerate(copies)]
 
     def _add_samples(self, flavor: Flavor, gpu: Gpu, exposed: Labels, target: Labels) -> None:
         labels = stored(exposed, target, honor=flavor.honor)
@@ -242,8 +236,6 @@ class Node:
             for container in self.containers[pod]:
                 ids = {"namespace": self.namespace, "pod": pod, "container": container}
                 ids |= {f"gpu_{key}": value for key, value in ids.items()} | {"resource": "nvidia_com_gpu"}
-                if self.owners[pod]:
-                    ids |= {"workload": self.owners[pod], "workload_type": "CronJob"}
                 for uid, values in self.uids[pod]:
                     alive = gpu.present if values == always(1) else values
                     add("gpugauge_allocation_info", {**ids, "gpu_pod_uid": uid, "sharing": "exclusive"}, alive)

@@ -80,8 +80,7 @@ ROWS = (
     Row("12-mig-unknown", (Gpu(util=0, gi="1"),), never()),
     Row("13-one-of-eight", (Gpu(always(0.95)), *[idle()] * 7), FIRES),
     Row("14-seven-of-eight", (*[Gpu(always(0.95))] * 7, idle()), never()),
-    Row("15-pod-exemption", (idle(),), never(), pods=(Pod(exempt_from=ALERT),)),
-    Row("15-pod-exemption-by-key", (idle(),), never(), pods=(Pod(exempt_from="low-utilization"),)),
+    Row("15-pod-exemption", (idle(),), never(), pods=(Pod(exempt_from="low-utilization"),)),
     Row("15-exemption-from-another", (idle(),), FIRES, pods=(Pod(exempt_from="GPUWorkloadPending"),)),
     Row("16-namespace-exemption", (idle(),), never(), namespace_exempt_from="low-utilization"),
     Row("16-namespace-exemption-from-another", (idle(),), FIRES, namespace_exempt_from="GPUWorkloadPending"),
@@ -160,12 +159,11 @@ ROWS = (
         FIRES,
         pods=(Pod(watchers=2, priorities=("", "high")),),
     ),
-    Row("31-exposed-owner", (idle(),), FIRES, pods=(Pod(watchers=0, state_metrics=1, exposed_owner="nightly"),)),
     Row("30-never-started", (idle(),), never(), pods=(Pod(start=""),)),
 )
 """Rows 01 to 23 are the matrix; the others are cases that it leaves open.
 
-Row 10 with dcgm-exporter needs its virtual-GPU mode: without it, it exposes one of the pods that share a device.
+Row 10 with dcgm-exporter requires its virtual-GPU mode: without it, it exposes one of the pods that share a device.
 """
 
 
@@ -211,7 +209,7 @@ def allocated_on_two_nodes(fixture: RuleFixture, flavor: Flavor) -> None:
     nodes[1].node += "-old"
     nodes[0].pod(Pod())
     for number, node in enumerate(nodes):
-        node.uids, node.containers, node.owners = nodes[0].uids, nodes[0].containers, nodes[0].owners
+        node.uids, node.containers = nodes[0].uids, nodes[0].containers
         node.gpu(number, Gpu(always(0)))
     expression = f'count by (namespace) (ALERTS{{alertname="{ALERT}", namespace="{nodes[0].namespace}"}})'
     fixture.expect(expression, 40, ({"namespace": nodes[0].namespace}, 1.0))
@@ -237,7 +235,7 @@ def exporter_has_no_allocation(fixture: RuleFixture, flavor: Flavor) -> None:
 def same_names_in_two_clusters(fixture: RuleFixture, flavor: Flavor) -> None:
     """Two clusters in one store have pods of the same name, one of them busy: an alert for the other alone."""
     for cluster, engine in (("east", always(0)), ("west", always(0.9))):
-        node = Node(fixture, flavor, "50-twin", cluster)
+        node = Node(fixture, flavor, "50-same-names", cluster)
         node.pod(Pod())
         node.gpu(0, Gpu(engine))
     expression = (
@@ -263,7 +261,7 @@ def matrix(*flavors: str, only: tuple[str, ...] = ("",)) -> RuleFixture:
 
 
 def threshold_fixture(values: Mapping[str, tuple[float, ...]]) -> RuleFixture:
-    """Recorded thresholds, each as often as given, and pods of known and unknown class above and below them."""
+    """Recorded thresholds, each as often as given, and pods of known and unknown workload class around them."""
     fixture = RuleFixture()
     for alert, constants in values.items():
         for number, constant in enumerate(constants):

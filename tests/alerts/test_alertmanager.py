@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from alerts import GROUPS
-from alerts.alertmanager import INHIBITIONS, config, example
+from alerts.alertmanager import INHIBITIONS, alertmanager_example
 from alerts.rule import Alert
 from alerts.rulefile import labels_of
-from alerts.yaml_text import dump
+from demo.prometheus import alertmanager_configuration
 from tests.alerts.promtool import tool
 
 pytestmark = pytest.mark.prometheus
@@ -31,13 +31,13 @@ def _routed(file: Path, receiver: str, labels: dict[str, str]) -> bool:
     return done.returncode == 0
 
 
-def test_amtool_accepts_the_example_and_the_variant_with_another_receiver(tmp_path):
-    variant = tmp_path / "variant.yaml"
-    variant.write_text(dump(config("http://127.0.0.1:5001", wait="1s")))
+def test_amtool_accepts_the_example_and_the_configuration_of_the_demo(tmp_path):
+    variant = tmp_path / "demo.yaml"
+    variant.write_text(alertmanager_configuration("http://127.0.0.1:5001"))
     for path in (EXAMPLE, variant):
         done = _amtool("check-config", str(path))
         assert done.returncode == 0, done.stdout + done.stderr
-    assert EXAMPLE.read_text() == example()
+    assert EXAMPLE.read_text() == alertmanager_example()
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
@@ -56,13 +56,14 @@ def test_alerts_of_others_go_where_they_went_before():
     assert _routed(EXAMPLE, "other", {"alertname": "KubePodNotReady", "severity": "warning", "notify": "page"})
 
 
-def test_a_variant_posts_to_the_given_address_without_waiting():
-    loaded = yaml.safe_load(dump(config("http://127.0.0.1:5001/hook", wait="1s")))
+def test_alerts_of_the_demo_are_posted_to_its_receiver_at_once():
+    loaded = yaml.safe_load(alertmanager_configuration("http://127.0.0.1:5001/hook"))
     urls = {receiver["name"]: receiver["webhook_configs"][0]["url"] for receiver in loaded["receivers"]}
     assert urls["gpu-digest"] == "http://127.0.0.1:5001/hook/digest"
     assert set(urls) == {"other", "gpu-page", "gpu-ticket", "gpu-digest"}
-    routes = loaded["route"]["routes"][0]["routes"]
-    assert {route["group_wait"] for route in routes} == {"1s"}
+    routes = [loaded["route"], *loaded["route"]["routes"], *loaded["route"]["routes"][0]["routes"]]
+    assert len(routes) == 5
+    assert {(route["group_wait"], route["group_interval"]) for route in routes} == {("1s", "1s")}
 
 
 def test_inhibitions_name_alerts_that_exist_and_keys_that_are_never_empty():

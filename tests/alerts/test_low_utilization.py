@@ -3,15 +3,17 @@
 import pytest
 
 from alerts import GROUPS
+from alerts.efficiency import EXEMPT_FROM
 from alerts.rule import RUNBOOK, Alert
 from alerts.rulefile import annotations_of, labels_of
+from exporter.cluster.kubernetes import overrides
 from tests.alerts.fleet import FLAVORS, Gpu, Node, Pod, always
 from tests.alerts.matrix import ALERT, ROWS, matrix, threshold_fixture
 from tests.alerts.promtool import RuleFixture, run, write_rules, write_test
 
 pytestmark = pytest.mark.prometheus
 
-ONE_OF_EACH = ("01", "02", "04", "10", "11", "12", "13", "18", "19", "20", "21", "26", "31", "")
+ONE_OF_EACH = ("01", "02", "04", "10", "11", "12", "13", "18", "19", "20", "21", "26", "")
 """The rows for flavors that differ in names and units alone."""
 
 FULL = ("own-true", "own-false", "stock483-false")
@@ -21,6 +23,10 @@ SPELLINGS = tuple(flavor.name for flavor in FLAVORS if flavor.name not in FULL)
 def test_the_matrix_has_every_row_and_each_sets_the_workload_class():
     assert {row.name[:2] for row in ROWS} >= {f"{number:02}" for number in range(1, 24)}
     assert all(pod.workload_class for row in ROWS if row.name[:2] <= "23" for pod in row.pods)
+
+
+def test_exemptions_are_selected_by_the_label_value_that_the_watcher_exposes():
+    assert f'alert="{overrides.ALERT}"' == EXEMPT_FROM
 
 
 @pytest.mark.parametrize("flavor", FULL)

@@ -31,9 +31,9 @@ SAME_RESULT: Mapping[tuple[str, str], str] = {}
 """Mutants with the same result as the rule for every input, and why; by rule and the start of what was left out."""
 
 MOMENTS = frozenset({25, 34, 36, 38, 40, 43, 46.5, 50, 56, 60, 62, 66, 75, 80, 86.5})
-"""Of the minutes that the rows expect something at: those at which mutants differ from the rules."""
+"""The minutes at which mutants differ from the rules, among those at which the rows expect something."""
 
-DEVICE_ROWS = ("02", "10", "11", "12", "13", "14", "18", "19", "21", "24-lost", "26", "27", "29", "31")
+DEVICE_ROWS = ("02", "10", "11", "12", "13", "14", "18", "19", "21", "24-lost", "26", "27", "29")
 LIMIT_ROWS = ("02", "15", "16", "17", "21", "22", "23", "25", "26", "30")
 SPELLING_ROWS = ("02", "11-mig", "12", "18", "19")
 
@@ -65,7 +65,7 @@ SPELLINGS = CaseSet("every spelling", lambda: matrix(*STOCK, only=SPELLING_ROWS)
 STATIC = CaseSet(
     "targets without labels", lambda: matrix("own-static", only=("02", "18", "29-unlisted", "29-two-exporters-d")), 40
 )
-UNALLOCATED = CaseSet("unallocated GPUs and twins", _unallocated_gpus)
+UNALLOCATED = CaseSet("unallocated GPUs, and pods of the same name", _unallocated_gpus)
 UNSET = CaseSet("no constants", lambda: threshold_fixture({}), constants=False)
 SET = CaseSet("other constants", lambda: threshold_fixture({ALERT: (0.1,), "GPUPodIdle": (0.02,)}), constants=False)
 

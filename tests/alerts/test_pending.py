@@ -95,7 +95,7 @@ def test_a_gap_of_a_few_minutes_does_not_end_the_alert_and_a_start_does(tmp_path
     _check(tmp_path, fixture)
 
 
-def test_time_behind_a_scheduling_gate_does_not_count_and_younger_pods_do_not_hide_the_oldest(tmp_path):
+def test_time_with_a_scheduling_gate_does_not_count_and_younger_pods_do_not_hide_the_oldest(tmp_path):
     fixture = RuleFixture()
     Queue(fixture, "gated").pod("train-0", "_x60 1800x100", {"not_tried": "_x60 1x100"})
     for minute, firing in ((20, ()), (40, ()), (47, ("train",))):
@@ -110,14 +110,14 @@ def test_time_behind_a_scheduling_gate_does_not_count_and_younger_pods_do_not_hi
 def test_the_same_workload_in_two_clusters_is_two_alerts_with_their_own_reasons(tmp_path):
     fixture = RuleFixture()
     for cluster, reason in (("east", "taint"), ("west", "volume")):
-        Queue(fixture, "twin", cluster=cluster).pod("train-0", always(0), {reason: always(1)})
+        Queue(fixture, "same-names", cluster=cluster).pod("train-0", always(0), {reason: always(1)})
         fixture.expect(
             f'workload:gpu_pending_oldest:info{{cluster="{cluster}"}} > bool 0',
             20,
             (
                 {
                     "cluster": cluster,
-                    "namespace": "twin",
+                    "namespace": "same-names",
                     "workload": "train",
                     "workload_type": "Job",
                     "pod": "train-0",

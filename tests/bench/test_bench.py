@@ -10,7 +10,7 @@ from bench.table import BenchSection, Figure, over
 
 pytestmark = pytest.mark.bench
 
-TINY = Size(rounds=8, scrapes=4, collections=20, settle=0.2, starts=1)
+TINY = Size(repetitions=8, scrapes=4, collections=20, settle=0.2, starts=1)
 COLLECTION = (
     "reader: library call",
     "reader: decode records",
@@ -57,7 +57,7 @@ def measured():
 
 
 @pytest.mark.bench
-def test_every_row_is_there_with_a_value_and_its_verdict(measured):
+def test_every_row_is_there_with_a_value_and_its_result(measured):
     for section, expected in zip(measured, EXPECTED, strict=True):
         assert len(section.rows) == len(expected), section.title
         for row, beginning in zip(section.rows, expected, strict=True):

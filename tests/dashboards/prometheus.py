@@ -1,9 +1,7 @@
 """A Prometheus for one test module: it scrapes given expositions and evaluates the generated rules every second."""
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import threading
 import time
@@ -15,17 +13,13 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from tests.alerts.promtool import tool
+
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/generated/rules"
 LIMIT_SECONDS = 120
 """For every wait. What is waited for takes a few seconds on an idle machine; on a busy one it may take far longer."""
 LISTENING = re.compile(r'"Listening on".*?address=127\.0\.0\.1:(\d+)')
-
-
-def tool(name: str) -> str:
-    found = shutil.which(name, path=f"{ROOT / '.cache/tools/bin'}{os.pathsep}{os.environ.get('PATH', '')}")
-    assert found, f"{name} is neither in .cache/tools/bin nor on PATH: run `make setup`"
-    return found
 
 
 @contextmanager

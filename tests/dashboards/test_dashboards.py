@@ -9,8 +9,10 @@ import pytest
 
 from dashboards import DASHBOARDS
 from dashboards.__main__ import OUTPUT, files, main
+from dashboards.layout import GridBox
 from dashboards.panels import render
 from dashboards.style import Unit
+from tests.dashboards.test_layout import overlap
 
 RENDERED = {dashboard.uid: render(dashboard) for dashboard in DASHBOARDS}
 EVERY_DASHBOARD = pytest.mark.parametrize("dashboard", RENDERED.values(), ids=RENDERED.keys())
@@ -49,31 +51,22 @@ def nulls(value, path=()) -> Iterator[tuple]:
         yield from nulls(inner, (*path, key))
 
 
-def overlap(one, other):
-    return (
-        one["x"] < other["x"] + other["w"]
-        and other["x"] < one["x"] + one["w"]
-        and one["y"] < other["y"] + other["h"]
-        and other["y"] < one["y"] + one["h"]
-    )
-
-
 def test_the_uids_are_those_that_links_contain():
     assert set(RENDERED) == {"gpu-fleet", "gpu-node"}
 
 
 @EVERY_DASHBOARD
 def test_visible_panels_fit_on_24_columns_without_overlapping(dashboard):
-    places = [panel["gridPos"] for panel in dashboard["panels"]]
-    assert all(place["x"] >= 0 and place["w"] > 0 and place["x"] + place["w"] <= 24 for place in places)
+    places = [GridBox(**panel["gridPos"]) for panel in dashboard["panels"]]
+    assert all(place.x >= 0 and place.w > 0 and place.x + place.w <= 24 for place in places)
     assert not [(a, b) for i, a in enumerate(places) for b in places[:i] if overlap(a, b)]
 
 
 @EVERY_DASHBOARD
 def test_panels_of_a_collapsed_row_are_below_it_without_overlapping(dashboard):
     for row in dashboard["panels"]:
-        places = [panel["gridPos"] for panel in row.get("panels", [])]
-        assert all(place["y"] > row["gridPos"]["y"] and place["x"] + place["w"] <= 24 for place in places)
+        places = [GridBox(**panel["gridPos"]) for panel in row.get("panels", [])]
+        assert all(place.y > row["gridPos"]["y"] and place.x + place.w <= 24 for place in places)
         assert not [(a, b) for i, a in enumerate(places) for b in places[:i] if overlap(a, b)]
 
 

@@ -1,4 +1,4 @@
-"""Grafana's own types as a second opinion: what they drop from a dashboard, Grafana would not read."""
+"""Grafana's own types as a second check: what they drop from a dashboard, Grafana would not read."""
 
 import json
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from alerts import thresholds
 from dashboards import DASHBOARDS
 from dashboards.panels import render
 from tests.dashboards.prometheus import eventually, prometheus, query
@@ -337,15 +338,23 @@ def test_another_recorded_idle_threshold_changes_which_devices_count_as_idle(bas
         expect(base, idle, "gpu-fleet", "Namespaces", "D", namespace=namespace)
 
 
-def test_without_a_recorded_idle_threshold_no_panel_shows_what_is_idle(base):
+def test_without_a_recorded_idle_threshold_every_panel_uses_the_default_of_the_alerts(base):
     found = [(title, chosen(t["expr"])) for _, title, t in every_query() if IDLE_THRESHOLD in t["expr"]]
     assert len(found) == 6
     for title, expression in found:
-        assert query(base, "query", query=expression.replace("gpugauge_threshold", "not_recorded")) == [], title
+        assert expression.count(f"vector({thresholds.IDLE:g})") == expression.count(IDLE_THRESHOLD), title
+        without = query(base, "query", query=expression.replace("gpugauge_threshold", "not_recorded"))
+        assert values_of(without) == values_of(query(base, "query", query=expression)), title
+
+
+def values_of(result):
+    return sorted((sorted(series["metric"].items()), series["value"][1]) for series in result)
 
 
 def test_no_panel_has_an_idle_threshold_of_its_own():
-    assert [title for _, title, target in every_query() if re.search(r"\b0\.0*1\b", target["expr"])] == []
+    default = f"{IDLE_THRESHOLD}) or vector({thresholds.IDLE:g})"
+    expressions = {title: target["expr"].replace(default, "") for _, title, target in every_query()}
+    assert [title for title, expression in expressions.items() if re.search(r"\b0\.0*1\b", expression)] == []
 
 
 def test_the_mean_of_allocated_gpus_excludes_unallocated_ones(base):

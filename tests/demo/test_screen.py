@@ -23,7 +23,7 @@ def drawn(view):
     return console.export_text()
 
 
-def test_a_terminal_shows_owners_states_of_devices_alerts_and_addresses():
+def test_a_terminal_shows_workloads_states_of_devices_alerts_and_addresses():
     text = drawn(VIEW)
     for word in ("ml/train", "91%", "unallocated", "partitioned", "0 · 1g.10gb #7", "hardly used", "9090/alerts"):
         assert word in text
@@ -33,10 +33,10 @@ def test_a_terminal_shows_owners_states_of_devices_alerts_and_addresses():
 
 def test_plain_lines_show_the_same():
     assert lines(VIEW, URLS) == [
-        "gpu a 0 busy=91% tensor=50% memory=80% owner=ml/train",
-        "gpu a 1 busy=0% tensor=0% memory=0% owner=unallocated",
-        "gpu b 0 busy=- tensor=- memory=- owner=partitioned",
-        "gpu b 0 · 1g.10gb #7 busy=2% tensor=- memory=10% owner=ml/notebook",
+        "gpu a 0 busy=91% tensor=50% memory=80% workload=ml/train",
+        "gpu a 1 busy=0% tensor=0% memory=0% workload=unallocated",
+        "gpu b 0 busy=- tensor=- memory=- workload=partitioned",
+        "gpu b 0 · 1g.10gb #7 busy=2% tensor=- memory=10% workload=ml/notebook",
         "alert GPUPodLowUtilization ml/notebook: hardly used",
         "Prometheus: http://127.0.0.1:9090/alerts",
     ]

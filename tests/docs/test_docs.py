@@ -9,6 +9,7 @@ import promql_parser
 import pytest
 
 from exporter import cli
+from exporter.cluster.scheduling.pending_reason import PendingReason
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = sorted((ROOT / "docs/adr").glob("[0-9]*.md"))
@@ -187,7 +188,7 @@ def test_switching_names_every_flag_of_the_node_exporter_and_no_other():
 
 def test_exactly_the_flags_that_are_ignored_for_compatibility_are_listed_as_such():
     (paragraph,) = re.findall(r"^Ignored for compatibility.*?\n\n", SWITCHING, re.MULTILINE | re.DOTALL)
-    assert set(re.findall(r"`(--[a-z-]+)`", paragraph)) == {*cli.IGNORED_FLAGS, *cli.IGNORED_SWITCHES}
+    assert set(re.findall(r"`(--[a-z-]+)`", paragraph)) == {*cli.IGNORED_FLAGS, *cli.IGNORED_BOOLEAN_FLAGS}
 
 
 def test_switching_names_every_variable_of_the_node_exporter_and_no_other():
@@ -198,6 +199,14 @@ def test_switching_names_every_variable_of_the_node_exporter_and_no_other():
     assert {name for name in variables if f'"{name}"' not in read} == set()
     known = set(re.findall(r'"((?:DCGM_|NVIDIA_|GPUGAUGE_)[A-Z_]+)"', read))
     assert known - variables == set()
+
+
+def test_the_runbook_explains_exactly_the_pending_reasons_that_exist():
+    runbook = (ROOT / "docs/runbook.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"^## GPUWorkloadPending$(.*?)^## ", runbook, re.MULTILINE | re.DOTALL)
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", section, re.MULTILINE)
+    assert [reason for reason, _, _ in rows] == list(PendingReason)
+    assert all(meaning.strip() and remedy.strip() for _, meaning, remedy in rows)
 
 
 @EVERY_DOCUMENT

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from alerts.attribution import POD_ALLOCATION
 from demo.processes import DemoError, PortInUseError, binary
 from demo.receiver import WebhookReceiver
 from demo.stack import Ports, Stack
@@ -136,23 +135,21 @@ def test_there_is_no_gap_between_history_and_the_present(running):
     assert max(b - a for a, b in itertools.pairwise(times)) <= 60
 
 
-def test_the_view_shows_owners_shared_devices_and_partitioned_gpus(running):
+def test_the_view_shows_workloads_shared_devices_and_partitioned_gpus(running):
     stack, _ = running
     view = until(lambda: read_view(stack.prometheus_api, stack.alertmanager_api))
     text = "\n".join(lines(view, ()))
-    assert re.search(r"gpu gpu-a 5 busy=[0-5]% tensor=[01]% memory=\d+% owner=research/ablation-7$", text, re.MULTILINE)
+    assert re.search(
+        r"gpu gpu-a 5 busy=[0-5]% tensor=[01]% memory=\d+% workload=research/ablation-7$", text, re.MULTILINE
+    )
     assert "dev/notebook-lena, dev/notebook-timo, inference/ocr-small" in text
-    assert "gpu gpu-b 0 busy=- tensor=- memory=- owner=partitioned" in text
+    assert "gpu gpu-b 0 busy=- tensor=- memory=- workload=partitioned" in text
 
 
 def test_simulated_devices_are_exposed_as_such(running):
     stack, _ = running
     found = until(lambda: stack.prometheus_api.query("gpugauge_build_info{job='gpugauge-node'}"))
     assert {r["metric"]["source"] for r in found} == {"simulated"}
-
-
-ABSENT = {POD_ALLOCATION: {"workload"}}
-"""Selected where it is empty, and never set in the demo: no node exporter exposes the workload of an allocation."""
 
 
 def test_labels_that_rules_and_panels_select_recorded_series_by_are_on_them(running):
@@ -166,7 +163,7 @@ def test_labels_that_rules_and_panels_select_recorded_series_by_are_on_them(runn
     assert len(selected) > 20
     for name, matchers in selected.items():
         found = stack.prometheus_api.query(name)
-        present = {label for series in found for label in series["metric"]} | {"cluster"} | ABSENT.get(name, set())
+        present = {label for series in found for label in series["metric"]} | {"cluster"}
         assert found, f"{name} is not recorded in the demo"
         assert not {label: where for label, where in matchers.items() if label not in present}, name
 

@@ -1,14 +1,7 @@
 """A pause doubles with every failure up to its limit, and a success makes it the first one again."""
 
 from exporter.backoff import Backoff
-
-
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
+from tests.clock import Clock
 
 
 def test_an_attempt_is_due_before_the_first_failure():

@@ -4,9 +4,10 @@ import threading
 
 import pytest
 
-from exporter.collection_loop import CollectionLoop, CollectionPace
+from exporter.collection_loop import FOLLOWS_A_CRASH, CollectionLoop, CollectionPace
 from exporter.exposition.exporter_metrics import ExporterMetrics
-from exporter.metric import Family, Kind, metric
+from exporter.metric import Family, Kind, LabelError, metric
+from exporter.node.reader.reasons import ReaderReason
 from exporter.snapshot import CollectionCycle, Snapshot, SourceHealth, SourceProblem
 from exporter.source import SourceError
 
@@ -37,6 +38,13 @@ def test_a_collection_exposes_data_and_health():
     assert 'gpugauge_source_problem{hostname="n1",reason="timeout",source="kubelet"} 1.0' in text
     assert 'gpugauge_source_errors_total{hostname="n1",reason="timeout",source="kubelet"} 1.0' in text
     assert 'gpugauge_last_collection_timestamp_seconds{hostname="n1"} 12.5' in text
+
+
+def test_label_values_without_a_name_are_an_error_and_not_dropped():
+    metrics = ExporterMetrics({"hostname": "n1"})
+    metrics.observe(snapshot(rejected={("DCGM_FI_DEV_GPU_UTIL",): 1}))
+    with pytest.raises(LabelError, match="gpugauge_rejected_values: 1 label values for 2 names"):
+        list(metrics.collect())
 
 
 def test_rejected_values_add_up_and_problems_show_only_while_they_last():
@@ -146,3 +154,7 @@ def test_versions_that_were_read_stay_while_a_source_is_down():
     loop.collect()
     loop.collect()
     assert 'dcgm_version="4.2.3"' in loop.exposition.text.decode()
+
+
+def test_the_reason_that_is_not_logged_is_that_of_a_reader_process_between_a_crash_and_the_next_start():
+    assert ReaderReason.RESTARTING == FOLLOWS_A_CRASH

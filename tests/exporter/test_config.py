@@ -1,10 +1,14 @@
 """Flags and environment variables have the names and meanings that they have in dcgm-exporter's manifests."""
 
+from typing import get_args, get_type_hints
+
 import pytest
 
-from exporter.cli import parse
+from exporter.cli import EnvironmentDefaults, node_parser, parse
+from exporter.cluster.config import ClusterConfig, watcher_config
 from exporter.config import ConfigError
-from exporter.node.config import node_config
+from exporter.node.config import NodeConfig, node_config
+from exporter.node.devices.labels import LabelStyle
 
 
 def config(*argv, **environment):
@@ -32,12 +36,12 @@ def test_the_environment_of_an_operator_manifest_is_understood(tmp_path):
         NODE_NAME="gpu-7",
     )
     assert (found.web.address, found.kubernetes, found.interval) == (":9500", True, 10.0)
-    assert (found.collectors, found.remote, found.kubelet_socket) == (counters, "localhost:5555", "/run/k.sock")
+    assert (found.counters_file, found.remote, found.kubelet_socket) == (counters, "localhost:5555", "/run/k.sock")
     assert found.resource_names == ("nvidia.com/gpu.shared", "example.com/gpu")
     assert found.style.hostname == "gpu-7"
 
 
-def test_a_flag_wins_over_its_variable():
+def test_a_flag_takes_precedence_over_its_variable():
     assert config("-a", ":1", "-c", "5000", DCGM_EXPORTER_LISTEN=":2", DCGM_EXPORTER_INTERVAL="1").interval == 5.0
     assert config("--kubernetes=false", DCGM_EXPORTER_KUBERNETES="1").kubernetes is False
     assert config("-k").kubernetes is True
@@ -72,3 +76,13 @@ def test_a_bad_value_gets_one_message(argv, environment, message):
 def test_hostname_options():
     assert config("--no-hostname").style.hostname_label == "none"
     assert config("--hostname-label=both").style.hostname_label == "both"
+
+
+def test_the_choices_of_flags_are_the_values_that_the_configuration_can_have():
+    choices = {action.dest: action.choices for action in node_parser(EnvironmentDefaults({}))._actions}
+    assert choices["source"] == get_args(get_type_hints(NodeConfig)["source"])
+    assert choices["hostname_label"] == get_args(get_type_hints(LabelStyle)["hostname_label"])
+
+
+def test_both_programs_collect_at_the_same_interval_by_default():
+    assert watcher_config(parse(["cluster"], {})).cluster.interval == config().interval == ClusterConfig().interval

@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+from exporter import cli
+from exporter.__main__ import RUNNERS
+
 pytestmark = pytest.mark.process
 
 SIGNALED = """
@@ -30,3 +33,7 @@ def test_a_mistake_is_one_message_and_exit_code_2():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "gpugauge: --collect-interval 1 is outside 100..3600000 milliseconds\n"
+
+
+def test_every_command_of_the_command_line_can_be_run():
+    assert tuple(RUNNERS) == cli.COMMANDS

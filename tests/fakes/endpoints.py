@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from exporter.web.server import HttpServer
 
-STOP_LIMIT_SECONDS = 60.0
+STOP_LIMIT_SECONDS = 15.0
 
 
 @dataclass(frozen=True)

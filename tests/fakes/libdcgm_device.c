@@ -35,7 +35,7 @@ static uint32_t group_of(uint32_t kind)
     return kind == KIND_GPU ? GROUP_ALL_GPUS : kind == KIND_GI ? GROUP_ALL_INSTANCES : GROUP_ALL_COMPUTE;
 }
 
-/* `count` is how many ids fit, and afterwards how many there are. */
+/* `count` is how many ids fit; on return, how many there are. */
 API status_t dcgmGetEntityGroupEntities(handle_t handle, uint32_t kind, uint32_t *ids, int *count, uint32_t flags)
 {
     static struct entity all[MAX_DEVICES * 17 + MAX_ENTITIES];

@@ -15,13 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct
 
+from exporter.node.devices.architecture import NAMES
 from exporter.node.devices.field import Field, fields
+from exporter.node.devices.field_ids import DRAM_ACTIVE, FB_USED_RATIO, UTILIZATION, XID
 from exporter.node.simulation.scenario import Scenario, load
 from exporter.node.simulation.script import ScriptedSample
 from exporter.node.simulation.state import (
-    DRAM_ACTIVE,
-    UTILIZATION,
-    XID,
     ComputeInstanceState,
     GpuInstanceState,
     GpuState,
@@ -50,12 +49,7 @@ TYPES = {"int": "i", "float": "d", "string": "s"}
 SENTINELS = ("blank", "not_found", "not_supported", "no_permission")
 BLANK_INT, BLANK_FLOAT = 0x7FFFFFFFFFFFFFF0, float(2**47)
 BLANK_TEXT = ("<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>")
-FB_USED_RATIO = 254
-"""A double field whose blank values the engine stores as integers (4.6.0, source)."""
-
-ARCHITECTURES = (
-    "", "", "kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "", "", "rubin",
-)  # fmt: skip
+ARCHITECTURES = {name: number for number, name in NAMES.items()}
 SINCE = {
     (3, 2): (157, 385, 386, 387, 388, 389),
     (3, 3): (285,),
@@ -133,7 +127,7 @@ def table(state: ScenarioState, now: float, tick: int = 1) -> bytes:
         MAGIC,
         VERSION,
         state.generation,
-        state.link,
+        state.connection_generation,
         state.connected,
         versions.cuda,
         round(now * 1e6),
@@ -186,7 +180,7 @@ class _TableRows:
             LOST if gpu.lost else OK,
             -1 if gpu.mig is None else int(gpu.mig),
             spec.max_slices,
-            ARCHITECTURES.index(spec.architecture.lower()) if spec.architecture.lower() in ARCHITECTURES else 0,
+            ARCHITECTURES.get(spec.architecture.lower(), 0),
             *spec.compute_capability,
             spec.memory_mib,
             self._identity(spec.uuid),
@@ -280,6 +274,7 @@ def encode(field: Field, sample: ScriptedSample) -> tuple[str, bytes, bytes]:
         step = SENTINELS.index(sample.sentinel or "blank")
         if type_ == "s":
             return type_, bytes(8), BLANK_TEXT[step].encode()
+        # FB_USED_RATIO is a double whose blank values the engine stores as integers (4.6.0, source).
         if type_ == "i" or field.id == FB_USED_RATIO:
             return "i", (BLANK_INT + step).to_bytes(8, "little"), b""
         return type_, Struct("<d").pack(BLANK_FLOAT + step), b""

@@ -1,7 +1,7 @@
 /* The scenario table: one moment of a scenario, as scenario_table.py writes it and the fake libraries read it.
  *
  * Little-endian, every record of a fixed size and 8-byte aligned. The file named by the environment variable
- * GPUGAUGE_FAKE_TABLE is replaced by rename, so an open file never changes: open it anew for each call. Sections begin
+ * GPUGAUGE_FAKE_TABLE is replaced by rename, so an open file never changes: open it again for each call. Sections begin
  * where the header has their offsets. Samples are ordered by (kind, entity, field), fields by id. Text is
  * NUL-terminated UTF-8.
  */

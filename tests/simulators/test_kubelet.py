@@ -1,9 +1,7 @@
 """The simulated kubelet, called through the generated client alone."""
 
-import tempfile
 import threading
 import time
-from pathlib import Path
 
 import grpc
 import pytest
@@ -19,12 +17,6 @@ ALLOCATIONS = [
     ("team", "claimed", "main", "gpu.nvidia.com", ("node/gpu-1",)),
     *(("web", f"nginx-{n}", "nginx", "", ()) for n in range(8)),
 ]
-
-
-@pytest.fixture
-def socket_path():
-    with tempfile.TemporaryDirectory(prefix="kubelet-") as folder:
-        yield Path(folder) / "kubelet.sock"
 
 
 @pytest.fixture

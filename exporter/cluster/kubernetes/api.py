@@ -1,7 +1,8 @@
-"""Requests to the API server: configuration, authentication and transport of the `kubernetes` client, raw bodies.
+"""Sends requests to the API server and returns the bodies undecoded: whole pages of a list, single lines of a watch.
 
-The client's typed models are not used: on 20,000 pods they take twenty times the time and memory of our decoder, and
-one unexpected null makes the whole list fail.
+Configuration, authentication and transport are those of the `kubernetes` client. The client's typed models are not
+used: on 20,000 pods they take twenty times the time and memory of our decoder, and one unexpected null makes the whole
+list fail.
 """
 
 import random
@@ -132,8 +133,8 @@ class KubernetesApi:
             header_params={"Accept": "application/json", **headers},
             auth_settings=["BearerToken"],
         )
-        answer = self._client.call_api(method, url, all_headers, _request_timeout=(_CONNECT_SECONDS, read_seconds))
-        response: urllib3.BaseHTTPResponse = answer.response
+        returned = self._client.call_api(method, url, all_headers, _request_timeout=(_CONNECT_SECONDS, read_seconds))
+        response: urllib3.BaseHTTPResponse = returned.response
         return response
 
 

@@ -1,4 +1,4 @@
-"""Conversion of decoded objects to the records that are kept, or to None when they have no GPUs.
+"""Converts decoded objects to the records that are kept, or to None when they have nothing to do with GPUs.
 
 Every function raises ValueError when a field that is needed cannot be read.
 """
@@ -13,7 +13,8 @@ from exporter.cluster.kubernetes.pod_requests import pod_requests
 from exporter.cluster.kubernetes.workload import workload_of
 from exporter.gpu_names import GpuResources
 
-_FINISHED = frozenset({"Succeeded", "Failed"})
+FINISHED = ("Succeeded", "Failed")
+"""Phases of a pod whose containers have ended for good."""
 _GPU_LABELS = ("nvidia.com/gpu.product", "nvidia.com/gpu.count", "nvidia.com/gpu.present")
 _MESSAGE_LENGTH = 2048
 """Characters of a condition's message that are kept: a cluster with many distinct taints could make megabytes.
@@ -30,7 +31,7 @@ def timestamp(text: str | None) -> float | None:
 def pod(decoded: wire.WirePod, gpus: GpuResources) -> records.Pod | None:
     """Convert a GPU pod that is not finished; return None for every other pod."""
     spec, status, meta = decoded.spec, decoded.status or wire.PodStatus(), decoded.metadata
-    if status.phase in _FINISHED:
+    if status.phase in FINISHED:
         return None
     requests = pod_requests(spec.containers or (), spec.init_containers or (), gpus)
     if not requests:

@@ -1,7 +1,7 @@
-"""Decoding of the API server's JSON to records: pages of a list and lines of a watch.
+"""Decodes the API server's JSON to records: pages of a list and lines of a watch.
 
-One object that cannot be read costs only itself: a page is decoded as a whole, which is fast, and object by object
-only when that fails.
+An object that cannot be read is left out and the others are kept: a page is decoded as a whole, which is fast, and
+object by object only when that fails.
 """
 
 from collections.abc import Callable
@@ -163,7 +163,7 @@ class ObjectKind:
 
 def object_kinds(gpus: GpuResources) -> tuple[ObjectKind, ...]:
     """The three kinds that are watched. Finished pods, most of the pods of a batch cluster, are not requested."""
-    unfinished = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+    unfinished = {"fieldSelector": ",".join(f"status.phase!={phase}" for phase in conversion.FINISHED)}
     return (
         ObjectKind(
             "pods", "/api/v1/pods", unfinished, ObjectCodec(wire.WirePod, lambda pod: conversion.pod(pod, gpus))

@@ -1,4 +1,4 @@
-"""Description of a node's GPUs from its labels: those of GPU feature discovery and those that name a node pool."""
+"""Describes a node's GPUs from its labels: those of GPU feature discovery and those that name a node pool."""
 
 from collections.abc import Mapping
 from sys import intern
@@ -19,7 +19,10 @@ NodeLabels = Mapping[str, str | None]
 
 
 def describe(labels: NodeLabels) -> NodeDescription:
-    """Describe the node's GPUs. Sharing is spelled as in `gpugauge_allocation_info`, `unknown` without a label."""
+    """Describe the node's GPUs. `sharing` is `unknown` without a label.
+
+    Its values are those of `gpugauge_allocation_info`, and `mps`, which no node exporter exposes.
+    """
     return NodeDescription(
         model=intern(model(labels)),
         gpu_count=intern(labels.get("nvidia.com/gpu.count") or ""),

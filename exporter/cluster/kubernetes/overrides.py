@@ -1,7 +1,7 @@
-"""Overrides: what users set about workload classes and alerts in annotations and labels, and what is in force now.
+"""Overrides: workload class, exemption and threshold that users set as annotations or labels of gpugauge.
 
-Records keep the values as written. Each collection evaluates them anew, so that an exemption ends on its day although
-no object changes then.
+Read from pods and namespaces as written; each collection evaluates them again, so that an exemption ends on its day
+although no object changes then.
 """
 
 import re
@@ -17,7 +17,7 @@ THRESHOLD = "gpugauge.io/low-utilization-threshold"
 ALERT = "low-utilization"
 """Value of the label `alert` of exemptions: the alert's name without "GPU", in kebab case."""
 
-_CLASSES = frozenset({"training", "serving", "interactive"})
+_WORKLOAD_CLASSES = frozenset({"training", "serving", "interactive"})
 _SERVING = frozenset({"deployment", "statefulset", "leaderworkerset", "inferenceservice"})
 _UNTIL = re.compile(r"until-(\d{4}-\d{2}-\d{2})", re.ASCII)
 _PERCENT = re.compile(r"([1-9]\d?|100)pct", re.ASCII)
@@ -98,9 +98,9 @@ def threshold(value: str) -> float | None:
 
 
 def workload_class(pod: Pod, namespace: Overrides) -> str:
-    """Return the class that the pod sets, else its namespace, else the usual one for its type of workload."""
+    """Return the workload class that the pod sets, else its namespace, else the usual one for its workload type."""
     for value in (pod.overrides.workload_class, namespace.workload_class):
-        if value in _CLASSES:
+        if value in _WORKLOAD_CLASSES:
             return value
     if pod.workload_type in _SERVING:
         return "serving"
@@ -123,7 +123,7 @@ def malformed(pods: Iterable[Pod], namespaces: Iterable[Namespace], now: float) 
 
 
 def _malformed_values(overrides: Overrides, now: float, *, of_namespace: bool) -> Iterable[tuple[str, str]]:
-    if overrides.workload_class and overrides.workload_class not in _CLASSES:
+    if overrides.workload_class and overrides.workload_class not in _WORKLOAD_CLASSES:
         yield WORKLOAD_CLASS, overrides.workload_class
     if overrides.threshold and threshold(overrides.threshold) is None:
         yield THRESHOLD, overrides.threshold

@@ -1,4 +1,4 @@
-"""How many GPUs a pod requests, by the rule that the scheduler uses."""
+"""Computes how many GPUs a pod requests, by the rule of the scheduler. No I/O, no state."""
 
 from collections.abc import Iterable
 
@@ -12,12 +12,13 @@ DeviceCounts = dict[str, int]
 
 
 def pod_requests(containers: Iterable[WireContainer], init: Iterable[WireContainer], gpus: GpuResources) -> Amounts:
-    """Return the devices by resource that a pod requests, without the resources of which it requests none.
+    """Return the devices that a pod requests by resource name, leaving out zero amounts.
 
     Containers run together, so their requests add up. So do those of sidecars: init containers with restartPolicy
-    Always. Every other init container runs alone beside the sidecars started before it, so the pod requests the larger
-    of the two sums. Pod-level resources are ignored: Kubernetes allows them for CPU, memory and hugepages only.
-    Raises ValueError when a quantity cannot be read.
+    Always. Every other init container runs alone beside the sidecars started before it. So the pod requests the larger
+    of two sums: the largest of an init container with its sidecars, and all containers with all sidecars. Pod-level
+    resources are ignored: Kubernetes allows them for CPU, memory and hugepages only. Raises ValueError when a quantity
+    cannot be read.
     """
     sidecars: DeviceCounts = {}
     peak: DeviceCounts = {}

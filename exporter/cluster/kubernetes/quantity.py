@@ -1,4 +1,4 @@
-"""Parsing of Kubernetes quantities: `8`, `"500m"`, `512Gi`, `1e3`."""
+"""Parses Kubernetes quantities, such as `8`, `"500m"`, `512Gi` or `1e3`, to numbers. No I/O, no state."""
 
 import re
 from decimal import Decimal, InvalidOperation

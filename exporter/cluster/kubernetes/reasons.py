@@ -1,5 +1,6 @@
 """Reasons of the source `kubernetes`: why objects could not be listed or watched, or are not known."""
 
+from exporter.cluster.config import STALE_AFTER_SECONDS
 from exporter.reason import Reason
 
 
@@ -8,7 +9,7 @@ class WatchReason(Reason):
 
     EXPIRED = (
         "expired",
-        "The API server no longer has the history from where the watch was to go on (410); objects are listed anew.",
+        "The API server no longer has the history from where the watch was to go on (410); objects are listed again.",
         "None if it is rare; otherwise etcd compacts very often or the watcher is very slow.",
     )
     UNREACHABLE = (
@@ -18,7 +19,7 @@ class WatchReason(Reason):
     )
     THROTTLED = (
         "throttled",
-        "The API server rejected a request because it is busy (429); it is repeated after the time it asked for.",
+        "The API server is busy and rejected a request (429), which is repeated after the time that it asks for.",
         "None if it passes; otherwise look at API priority and fairness.",
     )
     UNAUTHORIZED = (
@@ -34,7 +35,7 @@ class WatchReason(Reason):
     SERVER_ERROR = ("server_error", "The API server failed (5xx).", "Check the API server's log.")
     BAD_RESPONSE = (
         "bad_response",
-        "The answer is not what the API promises; the log shows what is wrong.",
+        "The response is not what the API promises; the log has the difference.",
         "Check whether a proxy answers in place of the API server; otherwise report it.",
     )
     NO_CONFIGURATION = (
@@ -55,6 +56,6 @@ class SyncReason(Reason):
     CONNECTING = ("connecting", "The first list of objects has not ended yet.", "None for some seconds.")
     STALE = (
         "stale",
-        "The API server has not confirmed the objects for two minutes, so they are no longer exposed.",
+        f"The API server has not confirmed the objects for {STALE_AFTER_SECONDS:.0f} s, so they are no longer exposed.",
         "Check the network path to the API server and its load.",
     )

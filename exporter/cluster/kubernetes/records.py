@@ -83,7 +83,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     overrides: Overrides = Overrides()
     constraints: SchedulingConstraints = SchedulingConstraints()
     schedulable_since: float | None = None
-    """Seconds since the epoch; None while gated. Set by the store, which sees when gates are removed."""
+    """Seconds since the epoch; None while gated. Set by the store, which sees when scheduling gates are removed."""
 
 
 class NodeDescription(msgspec.Struct, frozen=True, gc=False):

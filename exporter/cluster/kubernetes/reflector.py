@@ -1,11 +1,14 @@
-"""A reflector: a thread that keeps the store of one kind of object current. It lists once, then watches from there."""
+"""A reflector: a thread that keeps the store of one kind of object (pods, nodes or namespaces) current.
+
+It lists all objects once, then watches: it applies every change that the API server reports after that list.
+"""
 
 import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from exporter.backoff import Backoff
+from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.api import ApiError, KubernetesApi
 from exporter.cluster.kubernetes.decode import ObjectKind, WatchChange
@@ -15,8 +18,6 @@ from exporter.cluster.kubernetes.store import ObjectStore
 from exporter.log import OnceLog, StateLog
 
 _LOG = logging.getLogger(__name__)
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
-"""Seconds between attempts after failures."""
 _PAUSE_AFTER_SHORT_WATCH = 0.5
 _SHORTEST_WATCH = 1.0
 """Seconds that a watch must last to count as a confirmation, when it ends without an error."""
@@ -42,7 +43,7 @@ class Reflector:
         self._api: KubernetesApi | None = None
         self._resource_version = ""
         """Where the next watch begins; empty when a list is due first."""
-        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         self._states = StateLog(_LOG)
         self._malformed_log = OnceLog(_LOG)
         self._stopping = threading.Event()
@@ -91,7 +92,7 @@ class Reflector:
         self._watch(api)
         if self._store.clock() - began >= _SHORTEST_WATCH:
             self._store.confirm()
-        else:  # it confirmed nothing, and a server that ends every watch at once must not be asked in a tight loop
+        else:  # nothing was confirmed, and a server that ends every watch at once needs a pause
             self._stopping.wait(_PAUSE_AFTER_SHORT_WATCH + self._jitter())
 
     def _list(self, api: KubernetesApi) -> None:

@@ -1,4 +1,4 @@
-"""Since when a pod could be scheduled, as far as this watcher can find out.
+"""Finds the time since which a pod could be scheduled, as far as this watcher can find it out. No I/O, no state.
 
 A pod could be scheduled since its creation, or since its last scheduling gate was removed. When this watcher first
 sees a pod after that removal, the time of the removal is unknown and the creation may lie hours before it; such a pod

@@ -1,4 +1,4 @@
-"""The store of one kind of object: written by its reflector, read by collections."""
+"""The store of one kind of object (pods, nodes or namespaces): written by its reflector, read by collections."""
 
 import threading
 from collections import Counter
@@ -38,7 +38,7 @@ class ObjectStore:
     wall: Callable[[], float]
     """Seconds since the epoch."""
     clock: Callable[[], float]
-    """Seconds from an arbitrary start; must never jump."""
+    """Seconds from an arbitrary start; must be monotonic."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _records: dict[str, ClusterObject] = field(default_factory=dict)
     _viewed: tuple[ClusterObject, ...] | None = None

@@ -1,7 +1,7 @@
 """The few fields of pods, nodes and namespaces that are decoded from the API server's JSON.
 
 These objects are not kept: each is converted to a record at once. Types are as lax as possible, because an unexpected
-null or number must not cost the whole object.
+null or number would make the whole object unreadable.
 """
 
 import msgspec

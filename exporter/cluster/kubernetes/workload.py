@@ -1,4 +1,4 @@
-"""Which workload a pod belongs to, found from the pod alone.
+"""Finds the workload (such as a Deployment or a CronJob) that a pod belongs to, from the pod alone.
 
 The owners themselves are not read: that would mean watching ReplicaSets and Jobs, which outnumber pods in some
 clusters. Owner references, names and labels that controllers set on the pod are enough, with one exception: a Job's
@@ -52,7 +52,7 @@ def _of_replicaset(name: str, template_hash: str | None) -> tuple[str, str]:
 def _of_job(name: str, labels: Mapping[str, str | None], created: float) -> tuple[str, str]:
     """A CronJob names its Jobs `<cronjob>-<minutes since the epoch>`.
 
-    A Job that somebody named after a date also ends in eight digits, so the minute must lie in the week before the
+    A Job that a user named after a date also ends in eight digits, so the minute must lie in the week before the
     pod was created.
     """
     if jobset := labels.get(_JOBSET):

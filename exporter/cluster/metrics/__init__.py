@@ -1,1 +1,1 @@
-"""The watcher's metric families, one module per subject. Pure functions of one view of the cluster."""
+"""The watcher's metric families, one module per subject, made from one view of the cluster. No I/O."""

@@ -1,4 +1,4 @@
-"""All metric families of the watcher, from one view of the cluster. Pure, so that they are tested without a cluster."""
+"""Makes all metric families of the watcher from one view of the cluster. No I/O, so tests need no cluster."""
 
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.overrides import MalformedOverride

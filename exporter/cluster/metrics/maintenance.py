@@ -1,4 +1,4 @@
-"""Metrics of nodes under maintenance: alerts do not fire for what is expected there."""
+"""Metrics of nodes under maintenance, by which alerts leave out what is expected there."""
 
 from collections.abc import Iterator, Mapping
 
@@ -17,7 +17,7 @@ MAINTENANCE = metric(
 METRICS = (MAINTENANCE,)
 
 UPGRADE_STATE = "nvidia.com/gpu-driver-upgrade-state"
-"""A label that the GPU Operator writes. A failed upgrade is not maintenance: somebody must look at it."""
+"""A label that the GPU Operator writes. A failed upgrade is not maintenance: it needs an operator."""
 UPGRADING = frozenset(
     {
         "cordon-required",
@@ -64,7 +64,7 @@ def maintenance_families(view: ClusterView) -> list[Family]:
 
 
 def reasons(node: Node) -> Iterator[MaintenanceReason]:
-    """Every reason that holds now."""
+    """Every reason that applies now."""
     labels: Mapping[str, str] = dict(zip(node.labels[::2], node.labels[1::2], strict=True))
     if node.cordoned:
         yield MaintenanceReason.CORDON

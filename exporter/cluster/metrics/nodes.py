@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from exporter.cluster.kubernetes.records import Amounts, Node
-from exporter.cluster.scheduling.free_capacity import Requested, free_on, requested, usable
+from exporter.cluster.scheduling.free_capacity import Requested, free_on, requested, schedulable
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
 from exporter.metric import Family, Kind, Metric, Sample, metric
 
 _LABELS = ("node", "resource", "model")
-CAPACITY = metric("gpugauge_node_gpu_capacity", Kind.GAUGE, "GPUs that the kubelet knows, healthy or not.", *_LABELS)
+CAPACITY = metric("gpugauge_node_gpu_capacity", Kind.GAUGE, "GPUs that the kubelet reports, healthy or not.", *_LABELS)
 ALLOCATABLE = metric("gpugauge_node_gpu_allocatable", Kind.GAUGE, "Healthy GPUs that pods can be given.", *_LABELS)
 REQUESTED = metric(
     "gpugauge_node_gpu_requested",
@@ -23,7 +23,7 @@ SCHEDULABLE = metric("gpugauge_node_gpu_schedulable", Kind.GAUGE, "Whether the n
 INFO = metric(
     "gpugauge_node_info",
     Kind.GAUGE,
-    "Constant 1; one per node with GPUs, with what its labels say.",
+    "Constant 1; one per node with GPUs, with what its labels state.",
     "node",
     "model",
     "gpu_count",
@@ -43,7 +43,9 @@ def node_families(view: ClusterView) -> list[Family]:
         _family(CAPACITY, ((node, node.capacity) for node in nodes), view),
         _family(ALLOCATABLE, ((node, node.allocatable) for node in nodes), view),
         *_requested_and_free(nodes, view),
-        Family(SCHEDULABLE, [view.labels.sample(SCHEDULABLE, int(usable(node)), node=node.name) for node in nodes]),
+        Family(
+            SCHEDULABLE, [view.labels.sample(SCHEDULABLE, int(schedulable(node)), node=node.name) for node in nodes]
+        ),
         Family(INFO, [_info(node, view) for node in nodes]),
     ]
 
@@ -51,26 +53,26 @@ def node_families(view: ClusterView) -> list[Family]:
 def _requested_and_free(nodes: list[Node], view: ClusterView) -> list[Family]:
     if view.pods is None:
         return []
-    taken = requested(view.pods)
-    unlisted = _unlisted(nodes, taken)
+    requests = requested(view.pods)
+    unlisted = _unlisted(nodes, requests)
     return [
-        _family(REQUESTED, ((node, _requested_on(node, taken, unlisted)) for node in nodes), view),
-        _family(FREE, ((node, free_on(node, taken)) for node in nodes), view),
+        _family(REQUESTED, ((node, _requested_on(node, requests, unlisted)) for node in nodes), view),
+        _family(FREE, ((node, free_on(node, requests)) for node in nodes), view),
     ]
 
 
-def _unlisted(nodes: list[Node], taken: Requested) -> Mapping[str, list[str]]:
+def _unlisted(nodes: list[Node], requests: Requested) -> Mapping[str, list[str]]:
     """Resources by node that pods request and the node no longer lists, as when a device plugin has gone."""
     listed = {(node.name, name) for node in nodes for name, _ in (*node.capacity, *node.allocatable)}
     unlisted: dict[str, list[str]] = {}
-    for name, resource in taken.keys() - listed:
+    for name, resource in requests.keys() - listed:
         unlisted.setdefault(name, []).append(resource)
     return unlisted
 
 
-def _requested_on(node: Node, taken: Requested, unlisted: Mapping[str, list[str]]) -> Amounts:
+def _requested_on(node: Node, requests: Requested, unlisted: Mapping[str, list[str]]) -> Amounts:
     names = {name for name, _ in (*node.capacity, *node.allocatable)} | set(unlisted.get(node.name, ()))
-    return tuple((name, taken.get((node.name, name), 0)) for name in sorted(names))
+    return tuple((name, requests.get((node.name, name), 0)) for name in sorted(names))
 
 
 def _family(metric: Metric, found: Iterable[tuple[Node, Amounts]], view: ClusterView) -> Family:

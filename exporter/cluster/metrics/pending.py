@@ -56,7 +56,7 @@ REASON = metric(
 UNTRACKED = metric(
     "gpugauge_pending_workloads_untracked",
     Kind.GAUGE,
-    "Workloads with GPU pods that are pending long enough for series of their own and are left out: too many.",
+    "Workloads of which no pod has series of its own, although it is pending long enough: there are too many pods.",
 )
 METRICS = (PODS, DEVICES, OLDEST, SINCE, REASON, UNTRACKED)
 
@@ -88,13 +88,13 @@ def pending_families(view: ClusterView, tracked: int, after: float) -> list[Fami
     if view.pods is None:
         return []
     pending = pending_pods(view)
-    own, untracked = _tracked(pending, tracked, view.now - after)
+    own, others = _tracked(pending, tracked, view.now - after)
     return [
         *_counts(pending),
         Family(OLDEST, _oldest(pending)),
         Family(SINCE, [sample for each in own for sample in _since(each)]),
         Family(REASON, [_reason(each) for each in own]),
-        Family(UNTRACKED, [UNTRACKED.sample(len({(e.pod.namespace, e.pod.workload) for e in untracked}))]),
+        Family(UNTRACKED, [UNTRACKED.sample(len(_workloads(others) - _workloads(own)))]),
     ]
 
 
@@ -135,6 +135,10 @@ def _tracked(pending: Iterable[PendingPod], most: int, before: float) -> tuple[l
     old = [each for each in pending if each.pod.schedulable_since is not None and each.since < before]
     old.sort(key=lambda each: (each.since, each.pod.uid))
     return old[:most], old[most:]
+
+
+def _workloads(pending: Iterable[PendingPod]) -> set[tuple[str, str, str]]:
+    return {(each.pod.namespace, each.pod.workload, each.pod.workload_type) for each in pending}
 
 
 def _counts(pending: Iterable[PendingPod]) -> tuple[Family, Family]:

@@ -115,7 +115,7 @@ def _info(pod: Pod, view: ClusterView) -> dict[str, str]:
 
 
 def _workload_class(pod: Pod, view: ClusterView) -> str:
-    """Empty where only the namespace could say and the namespaces are not known."""
+    """The workload class; empty where the pod sets none and the namespaces are not known."""
     if view.namespaces is not None:
         return workload_class(pod, view.namespaces.get(pod.namespace, Overrides()))
     return workload_class(pod, Overrides()) if pod.overrides.workload_class else ""

@@ -1,4 +1,4 @@
-"""Metrics about the reflectors: how current each store is, and how often it had to be listed or watched anew."""
+"""Metrics about the reflectors: how current each store is, and how often it had to be listed or watched again."""
 
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.cluster.kubernetes.store import StoreView
@@ -13,7 +13,7 @@ LAST_SYNC = metric(
 RESTARTS = metric(
     "gpugauge_watch_restarts_total",
     Kind.COUNTER,
-    "Failures after which these objects had to be listed or watched anew.",
+    "Failures after which these objects had to be listed or watched again.",
     "object",
     "reason",
 )

@@ -1,4 +1,4 @@
-"""The free capacity of nodes with GPUs, and groups of nodes that differ in nothing else.
+"""Computes the free GPUs of nodes, and groups nodes that are equal for every pending pod except for their free GPUs.
 
 Ten thousand nodes differ in a few ways that matter to the pending pods. Comparing each pod with groups instead of
 nodes makes a collection short.
@@ -24,7 +24,7 @@ class NodeGroup:
     labels: Mapping[str, str]
     """Only those whose keys a pending pod selects nodes by."""
     taints: tuple[tuple[str, str, str], ...]
-    usable: bool
+    schedulable: bool
     resources: frozenset[str]
     """The resources of which each node has at least one allocatable device."""
     free: frozenset[Amounts]
@@ -33,20 +33,20 @@ class NodeGroup:
 
 def requested(pods: Iterable[Pod]) -> Requested:
     """Sum the devices that pods on each node request. A pod being deleted counts until it is gone."""
-    taken: Counter[tuple[str, str]] = Counter()
+    requests: Counter[tuple[str, str]] = Counter()
     for pod in pods:
         if pod.node:
             for name, count in pod.requests:
-                taken[pod.node, name] += count
-    return taken
+                requests[pod.node, name] += count
+    return requests
 
 
-def free_on(node: Node, taken: Requested) -> Amounts:
+def free_on(node: Node, requests: Requested) -> Amounts:
     """Return allocatable minus requested devices; 0 where unhealthy devices leave fewer than are requested."""
-    return tuple((name, max(0, count - taken.get((node.name, name), 0))) for name, count in node.allocatable)
+    return tuple((name, max(0, count - requests.get((node.name, name), 0))) for name, count in node.allocatable)
 
 
-def node_groups(nodes: Sequence[Node], taken: Requested, pending: Iterable[Pod]) -> tuple[NodeGroup, ...]:
+def node_groups(nodes: Sequence[Node], requests: Requested, pending: Iterable[Pod]) -> tuple[NodeGroup, ...]:
     """Group the nodes by everything that the scheduling constraints of these pending pods can distinguish."""
     constraints = {pod.constraints for pod in pending}
     keys = frozenset[str]().union(*(keys_of(each) for each in constraints))
@@ -55,16 +55,18 @@ def node_groups(nodes: Sequence[Node], taken: Requested, pending: Iterable[Pod])
     first: dict[tuple[object, ...], tuple[Node, dict[str, str]]] = {}
     for node in nodes:
         labels = _with_keys(node, keys)
-        group = (node.name if named else "", tuple(labels.items()), node.taints, usable(node), _offered(node))
+        group = (node.name if named else "", tuple(labels.items()), node.taints, schedulable(node), _offered(node))
         first.setdefault(group, (node, labels))
-        free.setdefault(group, set()).add(free_on(node, taken))
+        free.setdefault(group, set()).add(free_on(node, requests))
     return tuple(
-        NodeGroup(node.name if named else "", labels, node.taints, usable(node), _offered(node), frozenset(free[group]))
+        NodeGroup(
+            node.name if named else "", labels, node.taints, schedulable(node), _offered(node), frozenset(free[group])
+        )
         for group, (node, labels) in first.items()
     )
 
 
-def usable(node: Node) -> bool:
+def schedulable(node: Node) -> bool:
     """Whether the node is ready and not cordoned."""
     return node.ready and not node.cordoned
 

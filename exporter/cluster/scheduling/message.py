@@ -1,4 +1,4 @@
-"""Parser of the scheduler's PodScheduled message, in the wordings of Kubernetes 1.20 to 1.36.
+"""Parses the scheduler's message in a pod's PodScheduled condition to causes; wordings of Kubernetes 1.20 to 1.36.
 
 A message counts causes over nodes (`3 Insufficient cpu, 2 node(s) had …`) or states one cause for the pod; then it
 may report what preemption found. No part of its text leaves this module, only causes of a closed set.

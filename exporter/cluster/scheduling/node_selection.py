@@ -1,4 +1,4 @@
-"""Which nodes a pod may run on, by the rules of the scheduler's node affinity and taint filters."""
+"""Checks which nodes a pod may run on, by the scheduler's rules of node selectors, node affinity and taints."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,8 @@
-"""Why a GPU pod is not running yet: one reason of a closed set for each pod.
+"""Finds why a GPU pod is not running yet: one reason of a closed set for each pod. No I/O, no state.
 
-The scheduler's message states what was wrong on how many nodes, not on which: every CPU node has too few GPUs as well.
-Therefore the nodes are compared with the pod here too, and of the causes in the message the one is chosen that keeps
-the pod from the nodes that offer its GPUs.
+The scheduler's message counts nodes per cause, and nodes without GPUs also count as "Insufficient nvidia.com/gpu".
+Where it has two or more causes and the nodes are known, the pod is therefore compared with the nodes that have its
+GPUs, and the cause that keeps it off those nodes is chosen.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from exporter.reason import Reason
 
 
 class PendingReason(Reason):
-    """Why a GPU pod is not running yet: label `reason` of the pending series; more in `docs/runbook.md`."""
+    """Why a GPU pod is not running yet: label `reason` of the pending series; see `docs/runbook.md`."""
 
     GATED = (
         "gated",
-        "Scheduling gates hold the pod back.",
-        "Ask whoever set the gates, usually a queue such as Kueue.",
+        "The pod has scheduling gates.",
+        "Ask whoever set the scheduling gates, usually a queue such as Kueue.",
     )
     NOT_TRIED = (
         "not_tried",
@@ -65,9 +65,10 @@ _REASONS = {
     Cause.NODE_UNAVAILABLE: PendingReason.OTHER,
     Cause.OTHER: PendingReason.OTHER,
 }
-_BESIDE_GPUS = (Cause.CPU_OR_MEMORY, Cause.POD_AFFINITY, Cause.OTHER)
-_WITHOUT_NODES = (Cause.GPU, *_BESIDE_GPUS, Cause.NODE_UNAVAILABLE, Cause.TAINT, Cause.SELECTOR)
-"""The order in which causes are chosen where the nodes do not decide.
+_NOT_COMPUTABLE = (Cause.CPU_OR_MEMORY, Cause.POD_AFFINITY, Cause.OTHER)
+"""Causes that only the scheduler's message can have: our records have no CPU, memory or affinity between pods."""
+_FALLBACK_ORDER = (Cause.GPU, *_NOT_COMPUTABLE, Cause.NODE_UNAVAILABLE, Cause.TAINT, Cause.SELECTOR)
+"""The order in which causes are chosen when node data are missing or give no cause that the message names.
 
 Taints and selectors come last: the message also counts all nodes that are not meant for the pod under them.
 """
@@ -79,7 +80,7 @@ class ClusterState:
 
     gpus: GpuResources
     groups: tuple[NodeGroup, ...] | None = None
-    """The nodes with GPUs; None while they are unknown or too many to compare."""
+    """The nodes with GPUs, as groups of equal ones; None while they are unknown or too many to compare."""
 
 
 def pending_reason(pod: Pod, cluster: ClusterState) -> PendingReason:
@@ -101,14 +102,15 @@ def _unschedulable(pod: Pod, named: frozenset[Cause], cluster: ClusterState) -> 
         cause = blocking_cause(pod, cluster.groups, named)
         if cause in named:
             return _REASONS[cause]
-    return next((_REASONS[cause] for cause in _WITHOUT_NODES if cause in named), PendingReason.OTHER)
+    return next((_REASONS[cause] for cause in _FALLBACK_ORDER if cause in named), PendingReason.OTHER)
 
 
 def blocking_cause(pod: Pod, groups: tuple[NodeGroup, ...], named: frozenset[Cause]) -> Cause:
-    """Return what keeps the pod from the nodes that offer its resources, computed from the nodes themselves.
+    """Return what keeps the pod off the nodes that offer its resources, computed from the nodes themselves.
 
-    The scheduler's filters are applied one after another; the one that leaves no node is the cause. Where nodes with
-    free GPUs are left, the cause is one that the message names and that cannot be computed from our records.
+    Filters are applied in this order: selector and affinity, taints, ready and not cordoned, enough free GPUs. The one
+    that leaves no node is the cause; it counts only if the message names it, too. Where nodes with free GPUs are left,
+    the cause is the first of CPU or memory, pod affinity and other that the message names.
     """
     offering = [group for group in groups if _offers(group, pod.requests)]
     if not offering:
@@ -119,12 +121,12 @@ def blocking_cause(pod: Pod, groups: tuple[NodeGroup, ...], named: frozenset[Cau
     allowed = [group for group in matching if tolerated(pod.constraints, group.taints)]
     if not allowed:
         return Cause.TAINT
-    usable = [group for group in allowed if group.usable]
-    if not usable:
+    schedulable = [group for group in allowed if group.schedulable]
+    if not schedulable:
         return Cause.NODE_UNAVAILABLE
-    if not any(_fits(pod.requests, free) for group in usable for free in group.free):
+    if not any(_fits(pod.requests, free) for group in schedulable for free in group.free):
         return Cause.GPU
-    return next((cause for cause in _BESIDE_GPUS if cause in named), Cause.OTHER)
+    return next((cause for cause in _NOT_COMPUTABLE if cause in named), Cause.OTHER)
 
 
 def _offers(group: NodeGroup, requests: Amounts) -> bool:

@@ -1,1 +1,1 @@
-"""Attribution: which container every device is allocated to, as the kubelet reports it, and the series about it."""
+"""Attribution: finds the containers that each device is allocated to, by the kubelet's list, and makes their series."""

@@ -1,6 +1,6 @@
-"""Allocations: which device ids the kubelet has given to which containers, and how long the last answer is kept.
+"""The type `Allocation`: a device id that the kubelet gave to a container. Also keeps the last ones for a minute.
 
-Plain data: what a device id means is the subject of device_id.py.
+A device id is a text that a device plugin chose; device_id.py parses it.
 """
 
 import time
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 KEEP_SECONDS = 60.0
-"""How long the last mapping is used while the kubelet does not answer; after that the allocation is unknown."""
+"""How long the last allocations are used while the kubelet does not answer; after that the allocation is unknown."""
 
 
 class Allocation(NamedTuple):
@@ -31,7 +31,7 @@ Allocations = tuple[Allocation, ...]
 
 
 class LastKnownAllocations:
-    """Bridges short outages of the kubelet: gives the last known allocations until they are too old.
+    """Returns the last known allocations during short outages of the kubelet, until they are too old.
 
     A restarting kubelet does not answer for some seconds, while the pods keep their devices. The kubelet's health is
     not decided here: `gpugauge_source_up` follows from the failed read itself.

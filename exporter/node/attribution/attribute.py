@@ -1,8 +1,9 @@
-"""Attribution: joins the devices of a node with the kubelet's allocations. Pure.
+"""Joins the devices of a node with the kubelet's allocations: who has each device, and how. No I/O, no state.
 
-A device is allocated *exclusively* when it was given to one pod by an id that is not one of several replicas. Only
-such a device carries a pod's labels on its own series. The containers of a shared device are exposed by
-`gpugauge_allocation_info`, with one series per device and container.
+Every (device, container) pair becomes a series of `gpugauge_allocation_info`, shared or not. The series of a device
+carry a pod's labels only if that pod alone has the device: exclusively, or passed through to a virtual machine. Those
+of a GPU instance with several compute instances do if one pod has all of them that are allocated. A device is shared
+through replicas (several ids for one device, by time-slicing or MPS) or fractions (HAMi's numbered shares).
 """
 
 from collections import Counter
@@ -55,7 +56,7 @@ class AllocationState:
     containers uses the device is not.
     """
     sharing: Sharing | None = None
-    """None on a device that is not allocated."""
+    """None when the device is unallocated, its allocation is unknown, or it is partitioned into smaller devices."""
     pods: int | None = None
     """How many pods the device is allocated to, 0 when it is unallocated.
 
@@ -82,7 +83,7 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class AttributionRules:
-    """What cannot be read from the node and is configured."""
+    """Settings of attribution: what cannot be read from the node."""
 
     gpus: GpuResources = field(default_factory=GpuResources)
     """Which resource names mean GPUs."""
@@ -129,7 +130,7 @@ class _MatchedAllocation(NamedTuple):
 def _match(
     allocations: Allocations, lookup: DeviceLookup, rules: AttributionRules
 ) -> tuple[dict[int, list[_MatchedAllocation]], dict[tuple[str, str], Unmatched]]:
-    """Return the allocations by position of their device, and the ids that match none by (resource, id)."""
+    """Return the allocations by position of their device, and what is known of unmatched ids by (resource, id)."""
     matched: dict[int, list[_MatchedAllocation]] = {}
     unmatched: dict[tuple[str, str], Unmatched] = {}
     for allocation in sorted(set(allocations)):
@@ -156,8 +157,8 @@ def _state(matched: list[_MatchedAllocation], rules: AttributionRules, *, uncert
 def _state_of_partitioned(device: Device, inside: list[_MatchedAllocation], rules: AttributionRules) -> AllocationState:
     """Find the state of a device that is partitioned into smaller ones, from the allocations of those.
 
-    A GPU is not allocated to the pods that have its MIG devices. A GPU instance is allocated to a pod that has all of
-    its compute instances: their memory is measured on the GPU instance, so its series carry that pod's labels.
+    A GPU never carries the labels of the pods that have its MIG devices. A GPU instance carries a pod's labels when
+    every allocated compute instance in it belongs to that pod: their memory is measured on the GPU instance.
     """
     if device.gi < 0 or not inside:
         return AllocationState()

@@ -1,7 +1,8 @@
-"""Device ids of the kubelet: every spelling that device plugins use, parsed into a reference to a device. Pure.
+"""Parses the device ids that the kubelet lists, in every spelling of device plugins. No I/O, no state.
 
-Spellings: the NVIDIA plugin's UUIDs with a replica suffix, the older MIG form, GKE's device file names, HAMi's
-numbered shares, PCI addresses of passthrough plugins, and bare indices.
+The result refers to a device by UUID, MIG ids, device file, NVML index or PCI address, and names the replica or
+fraction of it, if the id does. Spellings: the NVIDIA plugin's UUIDs with a replica suffix, the older MIG form, GKE's
+device file names, HAMi's numbered shares, PCI addresses of passthrough plugins, and bare indices.
 """
 
 import re
@@ -62,7 +63,7 @@ class PciAddress:
 
 @dataclass(frozen=True, slots=True)
 class ClaimDevice:
-    """A device of a ResourceClaim: which GPU it is, only the API server's ResourceSlices contain."""
+    """A device of a ResourceClaim: only the API server's ResourceSlices state which GPU it is."""
 
     name: str
 

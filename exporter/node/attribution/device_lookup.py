@@ -1,4 +1,4 @@
-"""Finds the device that a parsed device id means among the devices that were read, or why there is none. Pure."""
+"""Finds the device that a parsed device id means, among the devices that were read, or why there is none. No I/O."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -25,12 +25,12 @@ class UnmatchedReason(Reason):
     UNKNOWN_FORM = (
         "unknown_form",
         "The id has a spelling that gpugauge cannot parse.",
-        "Report the id and the device plugin; devices that it may mean are not called unallocated meanwhile.",
+        "Report the id and the device plugin; until then the devices that it may mean count as allocation unknown.",
     )
     UNRESOLVED_CLAIM = (
         "unresolved_claim",
         "The id names a device of a ResourceClaim (DRA), which is not resolved to a GPU.",
-        "None needed: the devices of the node are not called unallocated meanwhile.",
+        "None needed: unallocated devices of the node count as allocation unknown.",
     )
     NO_SUCH_GPU = (
         "no_such_gpu",
@@ -62,7 +62,7 @@ class DeviceLookup:
     def __init__(self, inventory: tuple[Device, ...]) -> None:
         self._inventory = inventory
         self._position: dict[DeviceTarget, int] = {}
-        # Smallest devices last, so that they win: a compute instance's UUID is listed by its GPU instance too.
+        # Smallest devices last, so that they take precedence: a GPU instance lists its compute instances' UUIDs too.
         for position in sorted(range(len(inventory)), key=lambda p: (inventory[p].gi >= 0, inventory[p].ci >= 0)):
             self._position |= dict.fromkeys(_names(inventory[position]), position)
         self._partitions = {position: self._partitions_of(device) for position, device in enumerate(inventory)}
@@ -126,8 +126,7 @@ def _contains(device: Device, other: Device) -> bool:
 
 def _names(device: Device) -> Iterator[DeviceTarget]:
     uuid = GpuUuid(device.uuid.lower())
-    # An unknown minor number is taken to equal the NVML index, as it does on nodes where no GPU was lost.
-    minor = DeviceMinor(device.minor if device.minor >= 0 else device.index)
+    minor = DeviceMinor(device.file_number)
     if device.gi < 0:
         yield from (uuid, minor, NvmlIndex(device.index), PciAddress(device.pci_bus_id.upper()))
         return

@@ -1,6 +1,7 @@
-"""The kubelet as a source: its PodResources API on a unix socket, one List call per read.
+"""The kubelet as a source: reads which containers have which device ids, by one List call per read.
 
-The API is the same on every supported kubelet (v1, since Kubernetes 1.20). It has no watch and reports no pod uids.
+It calls the kubelet's PodResources API on a unix socket. The API is v1, which Kubernetes has served since 1.20; later
+versions only add fields. It has no watch and reports no pod uids.
 """
 
 import stat
@@ -11,7 +12,7 @@ from urllib.parse import quote
 
 import grpc
 
-from exporter.node.attribution.allocation import Allocation, Allocations
+from exporter.node.attribution.allocation import KEEP_SECONDS, Allocation, Allocations
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     ContainerResources,
     ListPodResourcesRequest,
@@ -20,6 +21,12 @@ from exporter.node.attribution.kubelet_api.podresources_pb2 import (
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
 from exporter.reason import Reason
 from exporter.source import SourceError
+
+DEADLINE_SECONDS = 5.0
+ANSWER_BYTES = 16 * 2**20
+"""A thousand pods with 48 devices each make 3.4 MB; gRPC's own limit of 4 MiB has been too small in practice."""
+EMPTY_LIST_SECONDS = 60.0
+"""How long an empty list is rejected after the last one with pods."""
 
 
 class KubeletReason(Reason):
@@ -38,16 +45,16 @@ class KubeletReason(Reason):
     UNAVAILABLE = (
         "unavailable",
         "The kubelet does not accept the connection, or closed it.",
-        "Check whether the kubelet runs; a restart takes some seconds and the last mapping is kept for 60 s.",
+        f"Check whether the kubelet runs; a restart takes seconds. The last allocations stay for {KEEP_SECONDS:.0f} s.",
     )
     STARTING = (
         "starting",
         "The kubelet lists no pod at all after it listed some, as it does right after its start.",
-        "None needed for a minute; then the empty list is believed.",
+        f"None needed for {EMPTY_LIST_SECONDS:.0f} s after the last list with pods; then the empty list is accepted.",
     )
     TIMEOUT = (
         "timeout",
-        "The kubelet did not answer within 5 seconds.",
+        f"The kubelet did not answer within {DEADLINE_SECONDS:.0f} s.",
         "Check the load of the node and the kubelet's log.",
     )
     RATE_LIMITED = (
@@ -57,7 +64,7 @@ class KubeletReason(Reason):
     )
     TOO_LARGE = (
         "too_large",
-        "The kubelet's answer is larger than 16 MiB.",
+        f"The kubelet's answer is larger than {ANSWER_BYTES // 2**20} MiB.",
         "Report it with the number of pods and devices of the node.",
     )
     UNIMPLEMENTED = (
@@ -72,15 +79,9 @@ class KubeletReason(Reason):
     )
 
 
-DEADLINE_SECONDS = 5.0
-ANSWER_BYTES = 16 * 2**20
-"""A thousand pods with 48 devices each make 3.4 MB; gRPC's own limit of 4 MiB has been too small in the field."""
-EMPTY_LIST_SECONDS = 60.0
-"""How long an empty list is rejected after one with pods."""
-
 _OPTIONS = (
     ("grpc.max_receive_message_length", ANSWER_BYTES),
-    # Without these gRPC tries to reconnect to a kubelet that was away for long only every two minutes.
+    # By default gRPC tries to reconnect to a kubelet that is absent for long only every two minutes.
     ("grpc.initial_reconnect_backoff_ms", 500),
     ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 2000),
@@ -123,7 +124,10 @@ class Kubelet:
         self._lister = PodResourcesListerStub(self._channel)  # type: ignore[no-untyped-call]  # generated
 
     def read(self) -> Allocations:
-        """List every allocation of every pod, of any resource. Raises SourceError with a KubeletReason."""
+        """List every device and claim allocation of every pod, of any resource.
+
+        Raises SourceError with a KubeletReason.
+        """
         self._find_socket()
         try:
             answer: ListPodResourcesResponse = self._lister.List(ListPodResourcesRequest(), timeout=self._deadline)
@@ -152,22 +156,22 @@ class Kubelet:
 
 
 class _EmptyListGuard:
-    """Rejects an empty list that follows one with pods.
+    """Rejects an empty list within a minute of the last list with pods.
 
-    After a restart, until its pod sources are ready, the kubelet may answer with an empty list: every device would
-    look unallocated for one collection (seen with Kubernetes 1.37). After a minute an empty list is believed.
+    After the kubelet restarts, until its pod sources are ready, it may answer with an empty list (seen with Kubernetes
+    1.37): without this every device would look unallocated for one collection.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._last_pods: float | None = None
+        self._last_pods_at: float | None = None
 
     def check(self, pods: int) -> None:
-        """Raise SourceError when this number of pods is not believed."""
+        """Raise SourceError when this number of pods is not accepted."""
         now = self._clock()
         if pods:
-            self._last_pods = now
-        elif self._last_pods is not None and now - self._last_pods <= EMPTY_LIST_SECONDS:
+            self._last_pods_at = now
+        elif self._last_pods_at is not None and now - self._last_pods_at <= EMPTY_LIST_SECONDS:
             raise SourceError(
                 KubeletReason.STARTING, "the kubelet lists no pod at all, as it may for a while after its start"
             )

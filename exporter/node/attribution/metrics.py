@@ -1,4 +1,7 @@
-"""The metrics of attribution: allocations, replicas, allocated pods, and device ids that match no device."""
+"""Makes the metric families of attribution from which devices are allocated to which containers. No I/O.
+
+The families: allocations, replicas, allocated pods, and device ids that match no device.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,10 +11,9 @@ from exporter.metric import Family, Kind, Metric, Sample, metric
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import DEFAULT_RULES, Attribution, AttributionRules, PodContainer, attribute
 from exporter.node.devices.device import Device
-from exporter.node.devices.labels import instance_ids
+from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
 
-_INSTANCE = ("GPU_I_ID", "GPU_CI_ID")
-_OPTIONAL = (*_INSTANCE, "gpu_pod_uid", "hostname")
+_OPTIONAL = (*INSTANCE_IDS, "gpu_pod_uid", "hostname")
 
 INFO = metric(
     "gpugauge_allocation_info",
@@ -19,7 +21,7 @@ INFO = metric(
     "Constant 1; one per device and container that the device is allocated to, alone or shared.",
     "gpu",
     "UUID",
-    *_INSTANCE,
+    *INSTANCE_IDS,
     "GPU_I_PROFILE",
     *CONTAINER,
     "resource",
@@ -32,7 +34,7 @@ REPLICAS = metric(
     Kind.GAUGE,
     "Replicas of a shared device that are allocated to a container. A replica is no fixed part of the device.",
     "UUID",
-    *_INSTANCE,
+    *INSTANCE_IDS,
     *CONTAINER,
     "hostname",
     optional=_OPTIONAL,
@@ -43,9 +45,9 @@ ALLOCATED_PODS = metric(
     "Pods that a device is allocated to; 0 when it is unallocated, absent where that is not known.",
     "gpu",
     "UUID",
-    *_INSTANCE,
+    *INSTANCE_IDS,
     "hostname",
-    optional=(*_INSTANCE, "hostname"),
+    optional=(*INSTANCE_IDS, "hostname"),
 )
 UNMATCHED = metric(
     "gpugauge_unmatched_device_ids",
@@ -74,7 +76,7 @@ def allocation_families(attribution: Attribution, hostname: str) -> tuple[Family
 
 @dataclass(slots=True)
 class AttributionCache:
-    """Keeps the last attribution and its families, and makes them anew only when devices or allocations change.
+    """Keeps the last attribution and its families, and makes them again only when devices or allocations change.
 
     Most collections have the devices and allocations of the one before, and get the same objects, labels included.
     Not thread-safe.

@@ -1,4 +1,4 @@
-"""Host engine addresses, in the forms that the option `-r` accepts."""
+"""Parses the address of a host engine (nv-hostengine), in every form that `-r` accepts, for libdcgm. No I/O."""
 
 from dataclasses import dataclass
 

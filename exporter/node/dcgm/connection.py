@@ -1,4 +1,8 @@
-"""A connection to a DCGM engine, remote or embedded, and the calls that describe the engine and its GPUs."""
+"""A connection to a DCGM engine, and the calls on it that describe the engine and its GPUs.
+
+The engine is either a host engine, which runs in another process (nv-hostengine), or an embedded engine, which libdcgm
+starts inside this one.
+"""
 
 import ctypes
 

@@ -1,4 +1,8 @@
-"""Discovery: the GPUs, GPU instances and compute instances that an engine lists, as devices with their entities."""
+"""Discovery: asks an engine for its GPUs, GPU instances and compute instances, and describes them as devices.
+
+In: an open connection. Out: an `EngineInventory`, which has each device beside its entity (DCGM's kind and id of it,
+by which fields are read). `read_topology` is cheap, and shows whether anything has changed.
+"""
 
 import ctypes
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,22 +14,25 @@ from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.live_reader import Entity, LiveReader, ValuesByEntity
 from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.readings import SampleValue
 
 _GPU_FIELDS = (
-    WantedField(layout.FIELD_NAME, "string", "gpu", "basic"),
-    WantedField(layout.FIELD_NVML_INDEX, "int", "gpu", "basic"),
-    WantedField(layout.FIELD_SERIAL, "string", "gpu", "basic"),
-    WantedField(layout.FIELD_UUID, "string", "gpu", "basic"),
-    WantedField(layout.FIELD_MINOR_NUMBER, "int", "gpu", "basic"),
-    WantedField(layout.FIELD_PCI_BUS_ID, "string", "gpu", "basic"),
-    WantedField(layout.FIELD_MIG_MODE, "int", "gpu", "basic"),
+    WantedField(field_ids.NAME, "string", "gpu", "basic"),
+    WantedField(field_ids.NVML_INDEX, "int", "gpu", "basic"),
+    WantedField(field_ids.SERIAL, "string", "gpu", "basic"),
+    WantedField(field_ids.UUID, "string", "gpu", "basic"),
+    WantedField(field_ids.MINOR_NUMBER, "int", "gpu", "basic"),
+    WantedField(field_ids.PCI_BUS_ID, "string", "gpu", "basic"),
+    WantedField(field_ids.MIG_MODE, "int", "gpu", "basic"),
 )
+# The name of a GPU instance or compute instance is its profile, such as `1g.10gb`; it has a UUID, `MIG-…`, only where
+# there is a compute instance (4.6.0, source).
 _INSTANCE_FIELDS = (
-    WantedField(layout.FIELD_NAME, "string", "instance", "basic"),
-    WantedField(layout.FIELD_UUID, "string", "instance", "basic"),
+    WantedField(field_ids.NAME, "string", "instance", "basic"),
+    WantedField(field_ids.UUID, "string", "instance", "basic"),
 )
 
 
@@ -40,7 +47,10 @@ class HierarchyEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EngineTopology:
-    """What the engine lists. While it is equal, groups and watches remain valid; cheap enough for every collection."""
+    """The GPUs and instances that the engine lists.
+
+    Read in every collection: while it is unchanged, groups and watches remain valid.
+    """
 
     gpus: tuple[tuple[int, int], ...]
     """Engine id and state of each GPU."""
@@ -73,7 +83,7 @@ class EngineInventory:
     problems: tuple[tuple[str, str], ...]
     """(reason, message)."""
     complete: bool = True
-    """Whether every GPU had a UUID."""
+    """Whether every GPU has a UUID; a GPU without one is not among the devices."""
 
     @property
     def readable(self) -> tuple[int, ...]:
@@ -117,7 +127,7 @@ def discover(
 ) -> EngineInventory:
     """Describe every device of the topology. GPUs in `known` (by UUID) that are not listed any more are `down`.
 
-    Asks the driver live, which takes a few dozen milliseconds. Raises SourceError.
+    `live` asks the driver, which takes a few dozen milliseconds. Raises SourceError.
     """
     rows = hierarchy_rows(topology.hierarchy)
     values = live([(layout.ENTITY_GPU, gpu_id) for gpu_id in topology.readable], _GPU_FIELDS)
@@ -214,17 +224,17 @@ class _DeviceList:
         return (row for row in self._rows if row.parent == parent)
 
     def _gpu(self, entity: Entity, architecture: str) -> Device | None:
-        uuid = self._text(entity, layout.FIELD_UUID)
+        uuid = self._text(entity, field_ids.UUID)
         if not uuid:  # the engine's id cannot stand for it: it can mean another GPU after a restart of the engine
             return None
-        mig = self._values.get((*entity, layout.FIELD_MIG_MODE))
+        mig = self._values.get((*entity, field_ids.MIG_MODE))
         return Device(
             uuid=uuid,
-            index=self._number(entity, layout.FIELD_NVML_INDEX, otherwise=entity[1]),
-            pci_bus_id=self._text(entity, layout.FIELD_PCI_BUS_ID).upper(),
-            minor=self._number(entity, layout.FIELD_MINOR_NUMBER, otherwise=-1),
-            model=self._text(entity, layout.FIELD_NAME),
-            serial=self._text(entity, layout.FIELD_SERIAL),
+            index=self._number(entity, field_ids.NVML_INDEX, otherwise=entity[1]),
+            pci_bus_id=self._text(entity, field_ids.PCI_BUS_ID).upper(),
+            minor=self._number(entity, field_ids.MINOR_NUMBER, otherwise=-1),
+            model=self._text(entity, field_ids.NAME),
+            serial=self._text(entity, field_ids.SERIAL),
             architecture=architecture,
             driver_version=self._driver,
             mig_enabled=None if mig is None else bool(mig),
@@ -233,13 +243,13 @@ class _DeviceList:
     def _instances(self, gpu: Device, row: HierarchyEntry) -> Iterator[tuple[Device, Entity]]:
         """Yield a GPU instance and, where several compute instances share it, each of those."""
         compute_instances = list(self._children(row.entity))
-        uuids = tuple(filter(None, (self._text(child.entity, layout.FIELD_UUID) for child in compute_instances)))
-        profile = self._text(row.entity, layout.FIELD_NAME)
+        uuids = tuple(filter(None, (self._text(child.entity, field_ids.UUID) for child in compute_instances)))
+        profile = self._text(row.entity, field_ids.NAME)
         yield _instance(gpu, row.gi, -1, profile, uuids), row.entity
         if len(compute_instances) > 1:
             for child in compute_instances:
-                own_profile = self._text(child.entity, layout.FIELD_NAME) or profile
-                uuid = self._text(child.entity, layout.FIELD_UUID)
+                own_profile = self._text(child.entity, field_ids.NAME) or profile
+                uuid = self._text(child.entity, field_ids.UUID)
                 yield _instance(gpu, row.gi, child.ci, own_profile, (uuid,) if uuid else ()), child.entity
 
     def _text(self, entity: Entity, field: int) -> str:

@@ -1,5 +1,6 @@
-"""Sizes, offsets, version words and numbers of libdcgm's C interface, as far as an exporter uses them.
+"""Constants and ctypes structures of libdcgm's C interface, as far as an exporter uses it. No I/O, no state.
 
+They are limits, offsets within records, status codes, and the structures that calls take and fill.
 Source of every number, unless stated otherwise: `dcgm_structs.h` and `dcgm_agent.h` of DCGM 3.1.8 to 4.6.0. In all of
 these versions the records below have the same bytes (measured with a C compiler). Where NVIDIA's own bindings are
 installed, a test compares the numbers with theirs.
@@ -12,7 +13,8 @@ from collections.abc import Sequence
 def version_word(size: int, version: int) -> int:
     """Return what libdcgm expects in the first field of a record: its size, and its version in the top byte.
 
-    A call with another word fails with -12 (4.6.0, measured), so a record that changed in a new DCGM is not misread.
+    A call with another word fails with VERSION_MISMATCH (4.6.0, measured), so a record that changed in a new DCGM is
+    not misread.
     """
     return size | version << 24
 
@@ -56,9 +58,10 @@ TYPE_INT64 = ord("i")
 TYPE_STRING = ord("s")
 TYPE_TIMESTAMP = ord("t")
 
-# Blank values (dcgmvalue.h): the lowest of each type; the numbers 1, 2 and 3 above it mean not found, not supported and
-# no permission. The engine makes these three of the same answers of NVML, and the lowest of every other NVML error. It
-# stores a blank like any value, with a new timestamp and status OK (4.6.0, source).
+# Blank values (dcgmvalue.h) state that there is no value. Below is the lowest number of each type; it plus 1, 2 and 3
+# means not found, not supported and no permission. The engine turns NVML's errors of these three names into those, and
+# every other NVML error into the lowest blank. It stores a blank like any value, with a new timestamp and status OK
+# (4.6.0, source).
 INT64_BLANK = 0x7FFFFFFFFFFFFFF0
 DOUBLE_BLANK = 140737488355328.0
 STRING_BLANK = "<<<NULL>>>"
@@ -74,14 +77,14 @@ ENTITY_GPU_INSTANCE = 4
 ENTITY_COMPUTE_INSTANCE = 5
 
 GROUP_EMPTY = 1
-"""Type of a new entity group without members: ours contain only what can be read now."""
+"""Type of a new entity group without members: we add only entities that can be read now."""
 LIVE_DATA = 1
 """Flag of a read: the engine asks the driver now, and no watch is required.
 
 Never with a profiling field: that crashes the engine (4.6.0, measured).
 """
 OPERATION_AUTO = 1
-"""An embedded engine with threads of its own that update what is watched."""
+"""Mode of dcgmStartEmbedded: the engine has threads of its own, which update watched fields."""
 
 # State of a GPU (DcgmEntityStatus_t).
 GPU_OK = 1
@@ -99,12 +102,12 @@ VERSION_MISMATCH = -12
 UNKNOWN_FIELD = -13
 NO_DATA = -14  # a watched event field before its first event (4.6.0, measured)
 STALE_DATA = -15
-NOT_WATCHED = -16  # and never was: after an unwatch, the last value comes with its old timestamp (4.6.0, measured)
+NOT_WATCHED = -16  # never watched; after an unwatch the last value comes with its old timestamp (4.6.0, measured)
 NO_PERMISSION = -17
 GPU_LOST = -18
 RESET_REQUIRED = -19
 FUNCTION_NOT_FOUND = -20
-CONNECTION_LOST = -21  # the engine is away, or the connection to it ended: for good (4.6.0, source)
+CONNECTION_LOST = -21  # no engine, or the connection ended: libdcgm does not open it again (4.6.0, source)
 MAX_LIMIT = -24
 DUPLICATE_KEY = -26  # a field group's name is taken, by any client of the engine (4.6.0, measured)
 REQUIRES_ROOT = -29
@@ -120,20 +123,6 @@ NVML_NOT_LOADED = -56  # a watch of a GPU's field in an engine that found no dri
 NVML_DRIVER_TIMEOUT = -57
 GPU_DETACHED = -67  # 4.x; the driver was unbound from the GPU
 
-# Fields that describe a device (dcgm_fields.h).
-FIELD_DRIVER_VERSION = 1
-FIELD_NVML_VERSION = 2
-FIELD_NAME = 50
-"""The product name of a GPU; the profile, such as `1g.10gb`, of a GPU instance or compute instance (4.6.0, source)."""
-FIELD_NVML_INDEX = 52
-FIELD_SERIAL = 53
-FIELD_UUID = 54
-"""`GPU-…`; of a GPU instance or compute instance `MIG-…`, only where there is a compute instance (4.6.0, source)."""
-FIELD_MINOR_NUMBER = 55
-FIELD_PCI_BUS_ID = 57
-FIELD_MIG_MODE = 67
-FIELD_XID = 230
-
 
 class EntityPair(ctypes.Structure):
     """dcgmGroupEntityPair_t, 8 bytes."""
@@ -146,7 +135,7 @@ def pairs(entities: Sequence[tuple[int, int]]) -> "ctypes.Array[EntityPair]":
     return (EntityPair * len(entities))(*(EntityPair(kind, number) for kind, number in entities))
 
 
-def field_ids(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint16]":
+def field_array(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint16]":
     """Return field ids as an array for libdcgm."""
     return (ctypes.c_uint16 * len(numbers))(*numbers)
 
@@ -190,7 +179,7 @@ class HierarchyRow(ctypes.Structure):
 
 
 HIERARCHY_ROWS = 448
-"""14 for each of the 32 GPUs."""
+"""DCGM_MAX_HIERARCHY_INFO: at most 14 rows (7 GPU instances and 7 compute instances) for each of 32 GPUs."""
 
 
 class Hierarchy(ctypes.Structure):

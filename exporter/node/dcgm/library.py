@@ -1,4 +1,7 @@
-"""libdcgm: finding and loading it, the C signatures of its functions, and errors for its status codes."""
+"""Finds and loads libdcgm, declares the C signatures of its functions, and raises an error for a status that is not OK.
+
+The result is a `DcgmLibrary`, through which every other module of this package calls libdcgm.
+"""
 
 import ctypes
 import os

@@ -1,4 +1,7 @@
-"""Reading without a watch: the engine asks the driver at once. For discovery and the node's own fields only."""
+"""Reads fields without a watch: the engine asks the driver at once (LIVE_DATA), instead of returning a stored sample.
+
+For discovery and for fields of the node as a whole, such as the driver version.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -43,7 +46,7 @@ class LiveReader:
     ) -> dict[tuple[int, int, int], SampleValue]:
         buffer = RecordBuffer(len(entities) * len(fields))
         reader = RecordReader(buffer, entities, fields, _INTERVAL)
-        ids = layout.field_ids([field.id for field in fields])
+        ids = layout.field_array([field.id for field in fields])
         self._connection.read(layout.pairs(entities), ids, layout.LIVE_DATA, buffer.pointer)
         columns = reader.decode(int(self._wall() * 1e6)).columns
         return {

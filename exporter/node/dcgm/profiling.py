@@ -1,5 +1,6 @@
-"""Watching profiling fields, which can be rejected for reasons of their own; then only they are missing.
+"""Watches profiling fields (activity of the GPU's engines), narrows rejections down and retries the rejected fields.
 
+Profiling can be rejected for reasons of its own; then only these fields are missing.
 Hopper and newer GPUs measure them through NVML's GPM, which any number of processes can use. Before Hopper, NVIDIA's
 closed profiling module reads the hardware counters: one process at a time can have them, and not every set of fields
 can be measured at the same time (source, and reported).
@@ -35,7 +36,7 @@ _PER_GPU = frozenset({layout.NOT_SUPPORTED, layout.PROFILING_NOT_SUPPORTED, layo
 _FINAL = frozenset({layout.NOT_SUPPORTED, layout.PROFILING_NOT_SUPPORTED, layout.MODULE_NOT_LOADED})
 """Rejections that last until the engine restarts: it remembers that the module failed to load (4.6.0, source)."""
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
-"""Seconds until the fields are watched again. What uses the counters, such as a profiler, keeps them for minutes."""
+"""Seconds until rejected fields are tried again. A profiler, for example, uses the counters for minutes."""
 
 Watched = list[tuple[Entities, tuple[int, ...]]]
 """Which fields of which entities are watched."""

@@ -1,4 +1,8 @@
-"""From the read plan to calls of libdcgm within its limits, and from their records to batches."""
+"""Splits the read plan into calls of libdcgm, makes these calls, and turns the records that they return into batches.
+
+The read plan (read_plan.py) states which fields are read of which devices; libdcgm has limits of entities and fields
+per call. A record is libdcgm's structure with one value; a batch has the samples of one call by field and device.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +25,11 @@ The engine's own limit is 130,688 numbers or 119,552 texts; beyond it a read fai
 
 @dataclass(frozen=True, slots=True)
 class WatchTarget:
-    """Fields to watch and read of entities of one level and watch group."""
+    """Fields to watch and read, of one watch group, and the entities to read them of.
+
+    Basic and profiling fields are read of one entity per device. Event fields are watched on a GPU and all of its
+    instances, and exposed on the GPU.
+    """
 
     watch: WatchGroup
     entities: Entities
@@ -31,7 +39,7 @@ class WatchTarget:
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """The devices, each once: of an event field, several entities have one device."""
+        """The devices, each once, although several entities of an event field have the same one."""
         return tuple(dict.fromkeys(self.entity_devices))
 
     def entities_with_devices(self) -> Iterator[tuple[tuple[int, int], int]]:
@@ -46,7 +54,8 @@ class WatchTarget:
     def split(self, max_entities: int) -> Iterator["WatchTarget"]:
         """Yield the target in pieces of at most `max_entities` entities and as many fields as a field group takes.
 
-        The entities of one device stay together, because the newest of their values is chosen within one read.
+        The entities of one device stay together, because the newest of their values is chosen within one read. So a
+        piece has more than `max_entities` where one device alone has more.
         """
         for begin in range(0, len(self.fields), layout.FIELDS_PER_CALL):
             fields = self.fields[begin : begin + layout.FIELDS_PER_CALL]
@@ -63,7 +72,7 @@ class WatchTarget:
 def targets_of(
     inventory: EngineInventory, requests: Sequence[ReadRequest], wanted: Mapping[int, WantedField]
 ) -> list[WatchTarget]:
-    """Return what to watch and read for these requests, without the node's own fields and unreadable devices."""
+    """Return what to watch and read for these requests, except fields of the node as a whole and unreadable devices."""
     targets = []
     for request in requests:
         fields = tuple(field for field in request.fields if wanted[field].scope != "system")
@@ -99,7 +108,7 @@ class BatchRead:
         self._buffer = buffer
         fields = [wanted[field] for field in target.fields]
         self._reader = RecordReader(buffer, target.entities, fields, interval)
-        self._ids = layout.field_ids(target.fields)
+        self._ids = layout.field_array(target.fields)
 
     def read(self, connection: EngineConnection, wall: Callable[[], float]) -> tuple[Batch, DecodedRead]:
         """Read and decode. `wall` gives Unix seconds, for the age of the values. Raises SourceError."""

@@ -1,4 +1,7 @@
-"""Reasons of the `dcgm` source: why it could not be read, and what is wrong while it still answers."""
+"""Reasons of the `dcgm` source: why it could not be read, and what is wrong while it still answers.
+
+`BY_STATUS` maps libdcgm's status codes to these reasons. No I/O, no state.
+"""
 
 from exporter.node.dcgm import layout
 from exporter.reason import Reason

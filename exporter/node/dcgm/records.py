@@ -1,8 +1,9 @@
-"""Decoding: from the records of one read to columns of validated values.
+"""Decodes the records that one read of libdcgm wrote into memory, into columns of checked values. No I/O.
 
-A record has 4,128 bytes, of which 40 matter unless its value is a text. These are copied out of all records first, so
-that the large buffer is read once, and then separated by slices, each of which is one loop in C. A field whose whole
-column is valid numbers of one type costs no Python per value.
+A record (dcgmFieldValue_v2) is one value of one field of one entity; a column is one field of all entities. A record
+has 4,128 bytes, of which 40 matter unless its value is a text. These are copied out of all records first, so that the
+large buffer is read once, and then separated by slices, each of which is one loop in C. A field whose whole column is
+valid numbers of one type costs no Python per value.
 """
 
 import ctypes
@@ -15,10 +16,10 @@ from typing import NamedTuple, TypeVar
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.reasons import DcgmReason
-from exporter.node.dcgm.values import status_reason, validated
+from exporter.node.dcgm.values import checked_raw, status_reason
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.readings import RejectionReason, SampleValue
-from exporter.node.devices.validity import age_limit, counted, in_range
+from exporter.node.devices.validity import age_limit, in_range, rejection_to_count, too_old
 from exporter.source import SourceError
 
 _USED = layout.VALUE_AT_VALUE + 8
@@ -129,7 +130,7 @@ class RecordReader:
         wanted, limit = self._fields[index], self._limits[index]
         fresh = (now - limit, now + limit)
         values = _valid_numbers(column, 0, 1, wanted) if column.uniform(fresh) else None
-        return self._validated_column(column, wanted, fresh, decoded) if values is None else values
+        return self._checked_column(column, wanted, fresh, decoded) if values is None else values
 
     def _records(self) -> _Records:
         used = b"".join(self._used)
@@ -174,34 +175,34 @@ class RecordReader:
         limit = min(self._limits, default=0)
         return now - limit <= min(records.timestamps) and max(records.timestamps) <= now + limit
 
-    def _validated_column(
+    def _checked_column(
         self, column: _Records, wanted: WantedField, fresh: tuple[int, int], decoded: DecodedRead
     ) -> tuple[SampleValue, ...]:
-        """Validate a column value by value."""
+        """Check a column value by value."""
         values: list[SampleValue] = []
         for position, type_, status, timestamp, integer, double in zip(*column, strict=True):
             number = double if type_ == layout.TYPE_DOUBLE else integer
-            value, reason = self._validated(wanted, position, type_, status, number)
+            value, reason = self._checked(wanted, position, type_, status, number)
             # A status of OK only means that the engine ever had a value (4.6.0, source): its age decides. A timestamp
             # of the future is as wrong: then the clocks of the two machines differ, and no age can be trusted.
             if value is not None and not fresh[0] <= timestamp <= fresh[1]:
-                value, reason = None, RejectionReason.STALE
-            reason = counted(reason, wanted)
+                value, reason = None, too_old(wanted)
+            reason = rejection_to_count(reason, wanted)
             decoded.suspect = decoded.suspect or status == layout.NOT_WATCHED or reason is RejectionReason.STALE
             if reason is not None:
                 decoded.rejected[wanted.id, reason] += 1
             values.append(value)
         return tuple(values)
 
-    def _validated(
+    def _checked(
         self, wanted: WantedField, position: int, type_: int, status: int, number: float
     ) -> tuple[SampleValue, RejectionReason | None]:
         if status != layout.OK:
             return None, status_reason(status)
         if type_ in (layout.TYPE_INT64, layout.TYPE_TIMESTAMP, layout.TYPE_DOUBLE):
-            return validated(number, wanted)
+            return checked_raw(number, wanted)
         if type_ == layout.TYPE_STRING:
-            return validated(self._text(position), wanted)
+            return checked_raw(self._text(position), wanted)
         return None, RejectionReason.NOT_SUPPORTED
 
     def _text(self, position: int) -> str:

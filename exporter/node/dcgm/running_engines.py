@@ -1,6 +1,7 @@
-"""Which DCGM engines the node already has: one that listens, or one inside another process, as far as /proc shows.
+"""Finds the DCGM engines that already run on the node: one that listens on the default socket or port, and processes.
 
-Two engines on one node are not supported by NVIDIA and can deadlock the driver (reported, DCGM issue 108).
+Processes are found in /proc. Two engines on one node are not supported by NVIDIA and can deadlock the driver (reported,
+DCGM issue 108), so the `auto` source asks here before it starts an embedded engine.
 """
 
 import os
@@ -23,7 +24,7 @@ def listening_engine(port: int = PORT, path: str = SOCKET) -> str | None:
     return None
 
 
-def foreign_engines(proc: Path = PROC) -> tuple[int, ...]:
+def other_engines(proc: Path = PROC) -> tuple[int, ...]:
     """Return the process ids of other engines: nv-hostengine, or a process that maps both libdcgm and NVML.
 
     A client of an engine maps libdcgm alone. Processes in other pid namespaces, and those whose maps may not be read,

@@ -1,4 +1,8 @@
-"""One connection from its first read to its end: discover, watch and read, and again when the devices change."""
+"""Reads one engine through one connection: discovers the devices, watches their fields, then reads in each collection.
+
+It discovers and watches again when the devices change or samples become stale. In: an open connection and the
+configuration. Out: `Readings` (devices, samples, rejected values, problems).
+"""
 
 import time
 from collections import Counter
@@ -16,13 +20,14 @@ from exporter.node.dcgm.reads import BatchRead, WatchTarget, batch_reads, target
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.values import status_reason
 from exporter.node.dcgm.watch import Watches
+from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.read_plan import plan, unique
 from exporter.node.devices.readings import Batch, Readings, Rejection, RejectionCounts, RejectionReason, SampleValue
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
-"""Seconds between two attempts to watch anew because samples were stale or not watched."""
+"""Seconds between two attempts to watch again because samples were stale or not watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +103,10 @@ class EngineSession:
         self._connection.close()
 
     def _follow(self, topology: EngineTopology) -> None:
-        """Discover and watch anew if the topology changed or the last samples were suspect, or retry profiling."""
+        """Discover and watch again if the topology changed or the last samples were suspect, or retry profiling."""
         if topology != self._topology:
             self._topology = None  # so that a failure half-way is not taken for a finished discovery
+            self._rewatch.reset()  # only watching again what did not change waits longer each time
             self._discover(topology)
             self._topology = topology
         # A MIG device made again with the same ids and profile does not change the topology. Its watch is the old one,
@@ -112,12 +118,12 @@ class EngineSession:
 
     def _discover(self, topology: EngineTopology) -> None:
         system_values = self._read_system(self._system_fields())
-        driver = str(system_values.get(layout.FIELD_DRIVER_VERSION) or "")
+        driver = str(system_values.get(field_ids.DRIVER_VERSION) or "")
         inventory = discover(self._connection, topology, self._known, driver, self._live)
         self._known.update({device.uuid: device for device in inventory.devices if device.gi < 0})
         self._versions = {
             "dcgm": self._connection.engine_version or self._connection.library.version,
-            "nvml": str(system_values.get(layout.FIELD_NVML_VERSION) or ""),
+            "nvml": str(system_values.get(field_ids.NVML_VERSION) or ""),
             "driver": driver,
         }
         system_batches = _system_batches(inventory, system_values, self._wanted)
@@ -187,7 +193,7 @@ class EngineSession:
     def _system_fields(self) -> list[WantedField]:
         """Return the wanted fields of the node, and its versions. No profiling field is among them (see LiveReader)."""
         wanted = {field.id: field for field in self._wanted.values() if field.scope == "system"}
-        for number in (layout.FIELD_DRIVER_VERSION, layout.FIELD_NVML_VERSION):
+        for number in (field_ids.DRIVER_VERSION, field_ids.NVML_VERSION):
             wanted.setdefault(number, WantedField(number, "string", "system", "basic"))
         return list(wanted.values())
 

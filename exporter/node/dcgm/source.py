@@ -1,4 +1,7 @@
-"""The `dcgm` source: a host engine or an embedded one, opened by the first read and again after every loss."""
+"""The `dcgm` source: `Readings` (devices and samples) from a host engine or an embedded engine, through libdcgm.
+
+The first read loads libdcgm and connects; a read after a lost connection connects again, at intervals that grow.
+"""
 
 from collections.abc import Callable
 
@@ -78,7 +81,7 @@ class DcgmSource:
 
     def _open(self) -> EngineSession:
         if self._library is None:
-            self._library = self._load(self._config.library)
+            self._library = self._load(self._config.libdcgm)
         connection = EngineConnection(self._library, self._config.remote)
         return EngineSession(connection, self._config, self._known, self._clocks)
 

@@ -1,4 +1,7 @@
-"""Which raw values of libdcgm are values: by their status, and by the blank values that stand for none. Pure."""
+"""Checks raw values of libdcgm: rejects those with a status other than OK, and blank values. No I/O, no state.
+
+A blank value is a number or text with which DCGM states that there is no value.
+"""
 
 from exporter.node.dcgm import layout
 from exporter.node.devices.device_source import WantedField
@@ -37,7 +40,7 @@ _TEXT_BLANKS: dict[str, RejectionReason] = {
 def number_reason(value: float, blank: float) -> RejectionReason | None:
     """Return why a raw number is no value, or None when it is one. `blank` is the lowest blank value of its type.
 
-    Every number from there on is blank: so does dcgmvalue.h test it.
+    Every number from there on is blank; dcgmvalue.h tests it in the same way.
     """
     if value != value:  # noqa: PLR0124 - the test for NaN
         return RejectionReason.BLANK
@@ -49,7 +52,8 @@ def number_reason(value: float, blank: float) -> RejectionReason | None:
 
 def text_reason(text: str) -> RejectionReason | None:
     """Return why a text is no value, or None when it is one."""
-    if text.startswith("<<<") and ">>>" in text:  # the test of dcgmvalue.h, which also fits blanks yet to come
+    # The test of dcgmvalue.h, which also matches blank texts of newer versions.
+    if text.startswith("<<<") and ">>>" in text:
         return _TEXT_BLANKS.get(text, RejectionReason.BLANK)
     return None if text else RejectionReason.BLANK
 
@@ -59,8 +63,8 @@ def status_reason(status: int) -> RejectionReason | None:
     return None if status in _NOT_ABOUT_THE_FIELD else _STATUS_REASONS.get(status, RejectionReason.BLANK)
 
 
-def validated(value: float | str, wanted: WantedField) -> tuple[SampleValue, RejectionReason | None]:
-    """Return the value, or None and why it is rejected."""
+def checked_raw(value: float | str, wanted: WantedField) -> tuple[SampleValue, RejectionReason | None]:
+    """Return the value, or None and why it is rejected: blank, a text in a field of numbers, or out of range."""
     if isinstance(value, str):
         reason = text_reason(value) or (None if wanted.kind == "string" else RejectionReason.BLANK)
     else:

@@ -1,4 +1,8 @@
-"""Entity groups, field groups and watches of one connection: what the engine samples for us."""
+"""Makes the watches of one connection: the engine then samples these fields of these entities on a timer, for us.
+
+A watch refers to an entity group and a field group, which are made and destroyed here too. Fields that an engine does
+not support are found by trial.
+"""
 
 import ctypes
 import os
@@ -8,7 +12,7 @@ from exporter.node.dcgm import layout
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.library import StatusError
 from exporter.node.devices.device_source import WatchGroup
-from exporter.node.devices.validity import EVENT_SECONDS
+from exporter.node.devices.validity import EVENT_SECONDS, MAX_AGE_INTERVALS
 
 Entities = tuple[tuple[int, int], ...]
 
@@ -18,7 +22,7 @@ _UNSUPPORTED_FIELD: Mapping[WatchGroup, frozenset[int]] = {
     "event": _UNKNOWN_FIELD | {layout.NOT_SUPPORTED, layout.NO_PERMISSION, layout.REQUIRES_ROOT},
     "profiling": _UNKNOWN_FIELD,
 }
-"""Statuses that can be due to one field among many. Of profiling, the others concern all fields alike."""
+"""Statuses of a watch that one field can cause. Every other status of a profiling watch concerns all its fields."""
 _NAME_ATTEMPTS = 3
 _MIN_PROFILING_INTERVAL = 1.0
 """Seconds. Before Hopper, fields that do not fit into one group of hardware counters take turns within an interval: a
@@ -71,7 +75,7 @@ class Watches:
         """
         groups = self._entity_group(entities), self._field_group(fields)
         interval = max(self._interval, _MIN_PROFILING_INTERVAL) if watch == "profiling" else self._interval
-        keep = EVENT_SECONDS if watch == "event" else max(3 * interval, _MIN_KEEP_SECONDS)
+        keep = EVENT_SECONDS if watch == "event" else max(MAX_AGE_INTERVALS * interval, _MIN_KEEP_SECONDS)
         # The interval is in microseconds, the time to keep samples in seconds. The engine keeps them for the longest of
         # that time, the number of samples times the interval, and 1 s (4.6.0, source): 0 samples adds nothing. It reads
         # watched fields once before this call returns, except profiling fields: those are blank until one interval
@@ -125,7 +129,7 @@ class Watches:
 
     def _field_group(self, fields: tuple[int, ...]) -> int:
         if fields not in self._field_groups:
-            group, ids = ctypes.c_size_t(), layout.field_ids(fields)
+            group, ids = ctypes.c_size_t(), layout.field_array(fields)
             # One id that the engine does not know fails the whole group, with -1 (4.6.0, measured).
             self._create("dcgmFieldGroupCreate", group, len(fields), ids)
             self._field_groups[fields] = group.value

@@ -1,10 +1,10 @@
-"""GPU architectures by number, for the label `architecture`.
+"""Names of GPU architectures by the number that DCGM and NVML report, for the label `architecture`.
 
 DCGM (`dcgmChipArchitecture_t` of dcgm_structs.h) has the numbers of NVML (`NVML_DEVICE_ARCH_…` of nvml.h) on purpose.
 NVML's 11, 12 and 15 are no GPUs.
 """
 
-_NAMES = {
+NAMES = {
     2: "kepler",
     3: "maxwell",
     4: "pascal",
@@ -20,4 +20,4 @@ _NAMES = {
 
 def architecture_name(number: int) -> str:
     """The architecture in lower case; empty for a number that is not known."""
-    return _NAMES.get(number, "")
+    return NAMES.get(number, "")

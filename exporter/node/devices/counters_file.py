@@ -1,15 +1,17 @@
-"""The counters file: which fields are exposed, under which name, type and help text.
+"""Parses the counters file: which fields are exposed, under which name, type and help text. No I/O, no state.
 
 The format is dcgm-exporter's CSV (name, type, help), with more allowed: comments may be indented, help texts may
-contain commas, quotes may follow a blank. A row that cannot be used is left out and reported; all others are used.
+contain commas, quotes may follow a blank. The result is `Counters`: the rows that can be used, and a message for each
+row that cannot.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from exporter.node.devices.field import Field, fields_by_name
 
-TYPES = ("gauge", "counter", "untyped", "label")
+RowType = Literal["gauge", "counter", "untyped", "label"]
+TYPES: tuple[RowType, ...] = get_args(RowType)
 COLUMNS = 3
 
 
@@ -18,7 +20,7 @@ class CounterRow:
     """One row. `name` is the metric's name as the file spells it; a field may have several spellings."""
 
     name: str
-    type: Literal["gauge", "counter", "untyped", "label"]
+    type: RowType
     help: str
     field: Field
 
@@ -70,7 +72,7 @@ def _counter(line: str) -> CounterRow:
         raise _RowError(f"type {type_!r} of {name} is not one of {', '.join(TYPES)}")
     if field.kind == "string" and kind != "label":
         raise _RowError(f"{name} is text and can only be a label, not a {kind}")
-    return CounterRow(name, kind, help_, field)  # type: ignore[arg-type] # kind is one of TYPES
+    return CounterRow(name, kind, help_, field)
 
 
 def parse(text: str, file: str) -> Counters:

@@ -1,4 +1,8 @@
-"""Devices: what a container can be given. A GPU, a MIG device, or a compute instance that shares its GPU instance."""
+"""The type `Device`: anything that a container can be given, which is a GPU or a MIG device.
+
+Every source describes the devices of its node as a tuple of these, the inventory. A position in it identifies a device
+within one collection.
+"""
 
 import msgspec
 
@@ -6,8 +10,8 @@ import msgspec
 class Device(msgspec.Struct, frozen=True, array_like=True):
     """A GPU, a MIG device (gi >= 0), or a compute instance that shares its GPU instance with others (ci >= 0).
 
-    Identity is (uuid, gi, ci, profile). Index and minor number can change with every boot: they are for people and
-    for paths only.
+    (uuid, gi, ci) identifies a device. A MIG device that is made again with the same ids may have another profile.
+    Index and minor number can change with every boot: they are for people and for paths only.
     """
 
     uuid: str
@@ -36,3 +40,8 @@ class Device(msgspec.Struct, frozen=True, array_like=True):
     """Whether the GPU is in MIG mode; None when unknown or not applicable."""
     numa_node: int = -1
     """-1 when unknown."""
+
+    @property
+    def file_number(self) -> int:
+        """The minor number; the NVML index when that is unknown, which is the same on nodes where no GPU was lost."""
+        return self.minor if self.minor >= 0 else self.index

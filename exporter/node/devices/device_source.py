@@ -1,4 +1,8 @@
-"""What a source of device readings offers, and what the parent process configures it with."""
+"""The interface of a source of device readings (DCGM, NVML, simulated), and its configuration.
+
+A source runs in the reader process. It gets a `ReaderConfig` with the fields to read, and returns `Readings`: the
+devices of the node and their samples.
+"""
 
 from typing import Literal, Protocol
 
@@ -6,19 +10,25 @@ import msgspec
 
 from exporter.node.devices.readings import Readings
 
+SourceName = Literal["auto", "dcgm", "nvml", "simulated"]
+"""What `--source` selects. `auto` chooses between `dcgm` and `nvml`."""
+
+FieldKind = Literal["int", "float", "string"]
+"""Type of a field's values."""
+
 WatchGroup = Literal["basic", "profiling", "event"]
 """How a library samples a field: from the driver, from the GPU's hardware counters, or when an event (XID) comes."""
 
 Scope = Literal["system", "gpu", "instance"]
-"""What has a value of its own: the node, the GPU, or, where the GPU has MIG devices, each of those."""
+"""What a field has one value for: the node, a GPU, or, on a MIG-enabled GPU, each MIG device."""
 
 
 class WantedField(msgspec.Struct, frozen=True, array_like=True):
-    """What a source needs to know of one field of the counters file."""
+    """One field of the counters file, as a source gets it."""
 
     id: int
     """DCGM field id; the same number whichever library is read."""
-    kind: Literal["int", "float", "string"]
+    kind: FieldKind
     scope: Scope
     watch: WatchGroup
     high: float | None = None
@@ -28,7 +38,7 @@ class WantedField(msgspec.Struct, frozen=True, array_like=True):
 class ReaderConfig(msgspec.Struct, frozen=True):
     """What the parent process sends to a reader process once, before the first request."""
 
-    source: Literal["auto", "dcgm", "nvml", "simulated"]
+    source: SourceName
     fields: tuple[WantedField, ...]
     interval: float
     """Seconds between collections; the host engine is asked to sample at this pace."""
@@ -36,15 +46,20 @@ class ReaderConfig(msgspec.Struct, frozen=True):
     """Host engine address as `-r` takes it (host:port, tcp://, unix://); None means an embedded engine."""
     scenario: str | None = None
     """Path of a scenario file for the simulated source; None means the built-in one."""
-    library: str | None = None
+    libdcgm: str | None = None
     """Path of libdcgm; None means that the loader and the usual folders are searched."""
+
+    @property
+    def first_source(self) -> str:
+        """The source that is read first: the configured one, and `dcgm` with `auto`."""
+        return "dcgm" if self.source == "auto" else self.source
 
 
 class DeviceSource(Protocol):
-    """What every source of device readings offers, inside the reader process.
+    """What every source of device readings implements, inside the reader process.
 
     `read` returns the state as of now or raises `exporter.source.SourceError`. It may be called again after a failure
-    and then opens what it needs again, with a back-off of its own.
+    and then opens what it needs again, with a back-off of its own. `close` releases everything.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The DCGM fields that gpugauge can expose: id, every name, type, unit and scope, from `fields.csv`.
+"""Reads `fields.csv`, the DCGM fields that gpugauge can expose: id, every name, type, unit and scope of each.
 
 Ids and types are those of NVIDIA's `dcgm_fields.h`, DCGM 3.1 to 4.6. In these versions a field's id never changed but
 its name often did, so every spelling of a name leads to the same id.
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal, cast
+from typing import cast
 
-from exporter.node.devices.device_source import Scope, WantedField, WatchGroup
+from exporter.node.devices.device_source import FieldKind, Scope, WantedField, WatchGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Field:
     """One DCGM field."""
 
     id: int
-    kind: Literal["int", "float", "string"]
+    kind: FieldKind
     scope: Scope
     watch: WatchGroup
     unit: str
@@ -30,14 +30,14 @@ class Field:
     """Every spelling; the classic one of dcgm-exporter's counters file first."""
 
     def wanted(self) -> WantedField:
-        """What a source needs to know of the field."""
+        """Return the part of it that a source gets."""
         return WantedField(self.id, self.kind, self.scope, self.watch, self.high)
 
 
 def _field(row: dict[str, str]) -> Field:
     return Field(
         id=int(row["id"]),
-        kind=cast("Literal['int', 'float', 'string']", row["kind"]),
+        kind=cast("FieldKind", row["kind"]),
         scope=cast("Scope", row["scope"]),
         watch=cast("WatchGroup", row["watch"]),
         unit=row["unit"],

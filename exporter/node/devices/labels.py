@@ -1,7 +1,8 @@
-"""The labels of DCGM-named series: which device a series belongs to, and which container the device is allocated to.
+"""Makes the labels of DCGM-named series: the device, and the container that it is allocated to. No I/O.
 
-Labels are made once per device and reused until the device, its container or a label row changes, so that a
-collection formats only values.
+In: a device, its container, and the values of the counters file's rows of type label. Out: one `Labels` object per
+device, which is reused until one of these changes, so that a collection formats only values. Also the home of the
+label names of MIG devices.
 """
 
 import re
@@ -12,6 +13,10 @@ from typing import Literal, NamedTuple
 
 from exporter.metric import LabelPairs, Labels, LabelSchema
 from exporter.node.devices.device import Device
+
+INSTANCE_IDS = ("GPU_I_ID", "GPU_CI_ID")
+"""Labels with the ids of a MIG device: of its GPU instance, and of its compute instance where several share that."""
+MIG_LABELS = ("GPU_I_PROFILE", *INSTANCE_IDS)
 
 
 class ExclusiveContainer(NamedTuple):
@@ -53,14 +58,12 @@ def device_schema(style: LabelStyle, label_rows: tuple[str, ...]) -> LabelSchema
         "pci_bus_id",
         "device",
         "modelName",
-        "GPU_I_PROFILE",
-        "GPU_I_ID",
-        "GPU_CI_ID",
+        *MIG_LABELS,
         *_hostname_names(style),
         *label_rows,
         *_allocation_names(style),
     )
-    return LabelSchema(names, frozenset({"GPU_I_PROFILE", "GPU_I_ID", "GPU_CI_ID", *label_rows}))
+    return LabelSchema(names, frozenset({*MIG_LABELS, *label_rows}))
 
 
 def model_name(device: Device, style: LabelStyle) -> str:
@@ -69,14 +72,14 @@ def model_name(device: Device, style: LabelStyle) -> str:
 
 
 def device_name(device: Device) -> str:
-    """The name of the device file, `nvidia3`; by NVML index where the minor number is not known."""
-    return f"nvidia{device.minor if device.minor >= 0 else device.index}"
+    """The name of the device file, such as `nvidia3`."""
+    return f"nvidia{device.file_number}"
 
 
 def instance_ids(device: Device) -> dict[str, str]:
     """The labels `GPU_I_ID` and `GPU_CI_ID`, as far as the device has these ids."""
-    ids = {"GPU_I_ID": device.gi, "GPU_CI_ID": device.ci}
-    return {name: str(number) for name, number in ids.items() if number >= 0}
+    ids = zip(INSTANCE_IDS, (device.gi, device.ci), strict=True)
+    return {name: str(number) for name, number in ids if number >= 0}
 
 
 def instance_labels(device: Device) -> dict[str, str]:

@@ -1,4 +1,8 @@
-"""Makes metric families from readings: the DCGM-named series, and the series that describe the devices. Pure."""
+"""Makes metric families from readings (the devices and samples that a source returned). No I/O.
+
+The families are the DCGM-named ones, one per row of the counters file, and ours about the devices: identity,
+reachability, number, and fields without a value.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,11 +13,11 @@ from exporter.gpu_names import canonical_model
 from exporter.metric import Family, Kind, LabelPairs, Labels, LabelSchema, Metric, Sample, metric
 from exporter.node.devices.counters_file import CounterRow, Counters
 from exporter.node.devices.device import Device
-from exporter.node.devices.labels import device_name, instance_labels
+from exporter.node.devices.labels import MIG_LABELS, device_name, instance_labels
 from exporter.node.devices.readings import Readings, SampleValue
 
-_OPTIONAL_INFO = (
-    "pci_bus_id", "model", "GPU_I_PROFILE", "GPU_I_ID", "GPU_CI_ID", "serial", "architecture", "driver_version",
+_INFO_LABELS = (
+    "gpu", "UUID", "pci_bus_id", "device", "model", *MIG_LABELS, "serial", "architecture", "driver_version",
     "mig_mode", "numa_node", "hostname",
 )  # fmt: skip
 
@@ -21,10 +25,9 @@ DEVICE_INFO = metric(
     "gpugauge_device_info",
     Kind.GAUGE,
     "Constant 1; one per GPU and MIG device, with what does not change while it exists.",
-    "gpu", "UUID", "pci_bus_id", "device", "model", "GPU_I_PROFILE", "GPU_I_ID", "GPU_CI_ID", "serial",
-    "architecture", "driver_version", "mig_mode", "numa_node", "hostname",
-    optional=_OPTIONAL_INFO,
-)  # fmt: skip
+    *_INFO_LABELS,
+    optional=frozenset(_INFO_LABELS) - {"gpu", "UUID", "device"},
+)
 DEVICE_UP = metric(
     "gpugauge_device_up",
     Kind.GAUGE,
@@ -177,7 +180,7 @@ class InventoryMetrics:
 
 
 def field_names(counters: Counters) -> dict[int, str]:
-    """The name under which each field is exposed, by field id; series about fields use it."""
+    """By field id, the name under which the field is exposed: the value of our label `field`."""
     return {row.field.id: row.name for row in reversed(counters.rows)}
 
 

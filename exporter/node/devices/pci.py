@@ -1,4 +1,4 @@
-"""How many NVIDIA GPUs the kernel sees on the PCI bus, driver or no driver.
+"""Counts the NVIDIA GPUs that the kernel lists on the PCI bus (in /sys), whether a driver is loaded or not.
 
 A GPU that failed before the driver was loaded is missing from every library. The kernel may still list it on the bus,
 so this number is one lower bound of how many GPUs there should be.

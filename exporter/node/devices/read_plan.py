@@ -1,5 +1,6 @@
-"""The read plan: which field is read of which device, the same for every source. Pure.
+"""Makes the read plan: which fields are read of which devices, the same for every source. No I/O, no state.
 
+In: the devices of the node and the fields of the counters file. Out: requests, each a set of fields and of devices.
 A field is read at the smallest device that has a value of its own: GPU quantities (power, temperature, clocks) at the
 GPU; memory and engine activity at the GPU or, where it has MIG devices, at those. Where compute instances share a GPU
 instance, each has its own engine activity; framebuffer and DRAM activity belong to the GPU instance.
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import WantedField, WatchGroup
 
@@ -18,8 +20,8 @@ Level = Literal["gpu", "mig_enabled_gpu", "instance", "shared_instance", "comput
 
 LEVELS: tuple[Level, ...] = ("gpu", "mig_enabled_gpu", "instance", "shared_instance", "compute_instance")
 WATCH_GROUPS: tuple[WatchGroup, ...] = ("basic", "profiling", "event")
-GPU_INSTANCE_ONLY = frozenset({1005})
-"""DCGM_FI_PROF_DRAM_ACTIVE: DCGM has it per GPU instance and returns a blank value for a compute instance."""
+GPU_INSTANCE_ONLY = frozenset({field_ids.DRAM_ACTIVE})
+"""Profiling fields that DCGM has per GPU instance; it returns a blank value for a compute instance."""
 
 
 @dataclass(frozen=True, slots=True)

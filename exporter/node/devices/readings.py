@@ -1,7 +1,7 @@
-"""Readings: the result of one read of a device source, as plain data that has the same form for every source.
+"""The type `Readings`: the devices, samples and rejected values of one read, the same for every source.
 
-The reader process sends a `Readings` through its pipe as msgpack, so that the parent process handles no types of a
-native library.
+The reader process, which reads DCGM or NVML, sends a `Readings` through its pipe as msgpack. So the parent process,
+which makes metrics of it, handles no types of a native library. `RejectionReason` is why a value is not exposed.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ class RejectionReason(Reason):
     NOT_FOUND = (
         "not_found",
         "The library no longer has the device or the field's subject (such as a link).",
-        "Check whether the MIG layout or the topology changed; the devices are discovered anew by themselves.",
+        "Check whether the MIG layout or the topology changed; the devices are discovered again without a restart.",
     )
     NOT_SUPPORTED = (
         "not_supported",
@@ -46,7 +46,7 @@ class RejectionReason(Reason):
     STALE = (
         "stale",
         "The newest value is older than three intervals (at least 5 s): the library no longer updates it.",
-        "Check the health of the host engine; the field is watched anew by itself.",
+        "Check the health of the host engine; the field is watched again without a restart.",
     )
 
 

@@ -1,11 +1,14 @@
-"""Which values are exposed, whichever source gave them: how old a sample may be, and the range of a field. Pure.
+"""Which values are exposed, whichever source they are from: how old a sample may be, and the range of its field.
 
-Blank values differ between the libraries: see dcgm/values.py and nvml/values.py.
+No I/O, no state. Blank values (how a library reports that it has no value) differ between the libraries: see
+dcgm/values.py and nvml/values.py.
 """
 
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.readings import RejectionReason, SampleValue
 
+MAX_AGE_INTERVALS = 3
+"""How many collection intervals old a sample may be; the minimums below apply to short intervals."""
 EVENT_SECONDS = 300.0
 """How long the last event (an XID) is exposed: it is something that happened, not a state."""
 MIN_SECONDS = 5.0
@@ -18,9 +21,9 @@ INFOROM_FIELDS = frozenset({*range(300, 347), *range(385, 397), 1507})
 def age_limit(wanted: WantedField, interval: float) -> float:
     """Seconds after which a sample of this field is stale, when the collection interval is `interval` seconds."""
     if wanted.watch == "event":
-        return max(3 * interval, EVENT_SECONDS)
+        return max(MAX_AGE_INTERVALS * interval, EVENT_SECONDS)
     minimum = INFOROM_SECONDS if wanted.id in INFOROM_FIELDS else MIN_SECONDS
-    return max(3 * interval, minimum)
+    return max(MAX_AGE_INTERVALS * interval, minimum)
 
 
 def in_range(value: float, wanted: WantedField) -> bool:
@@ -35,8 +38,13 @@ def checked(value: SampleValue, wanted: WantedField) -> tuple[SampleValue, Rejec
     return value, None
 
 
-def counted(reason: RejectionReason | None, wanted: WantedField) -> RejectionReason | None:
-    """Return the reason, or None where nothing is wrong: an event field is blank without an event, and old after it."""
-    if wanted.watch == "event" and reason in (RejectionReason.BLANK, RejectionReason.STALE):
+def too_old(wanted: WantedField) -> RejectionReason | None:
+    """Return what to count for a sample older than its age limit: nothing for an event, which may be long ago."""
+    return None if wanted.watch == "event" else RejectionReason.STALE
+
+
+def rejection_to_count(reason: RejectionReason | None, wanted: WantedField) -> RejectionReason | None:
+    """Return the reason, or None where nothing is wrong: an event field is blank until there is an event."""
+    if wanted.watch == "event" and reason is RejectionReason.BLANK:
         return None
     return reason

@@ -1,4 +1,7 @@
-"""Turns the values of one collection, by device and field, into batches, and counts those that are rejected. Pure."""
+"""Turns the values of one collection, by device and field, into batches, and counts those that are rejected.
+
+A batch is the samples of one read request: some fields of some devices. No I/O, no state.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

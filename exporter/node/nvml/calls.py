@@ -1,4 +1,4 @@
-"""Which NVML call gives which DCGM field, and how NVML's unit becomes DCGM's: tables, and the functions that use them.
+"""Reads DCGM fields with NVML calls: tables of the call and the conversion of units for each field, and their use.
 
 Fields are grouped so that one call serves every field it can. Ids and units are those of `nvml.h` (checked against
 nvidia-ml-py 13.615.71): memory is in bytes (DCGM: MiB), power in mW (DCGM: W), energy in mJ as in DCGM.
@@ -206,14 +206,14 @@ def nvml_value(field: int, raw: RawValue | None) -> NvmlValue:
     """Return a raw value in the field's unit, or why it is rejected. None means that the driver does not have it."""
     if raw is None:
         return RejectedValue(RejectionReason.NOT_SUPPORTED)
-    if not usable(raw):  # before the conversion, which would turn a mark for "none" into a number
+    if not usable(raw):  # before the conversion, which would turn a blank value into another number
         return RejectedValue(RejectionReason.BLANK)
     convert = CONVERSIONS.get(field)
     return raw if convert is None else convert(raw)
 
 
 def read_call(call: NvmlCall, handle: Any) -> dict[int, NvmlValue]:
-    """Read every field of one call. Raises GpuLostError or SourceError when more than this call failed."""
+    """Read every field of one call. Raises GpuLostError for a lost GPU, SourceError when NVML as a whole fails."""
     try:
         raws = call.function(handle)
     except pynvml.NVMLError as error:

@@ -1,4 +1,8 @@
-"""Reads the wanted fields of one device, each from the part of NVML that has it."""
+"""Reads the wanted fields of one device, each from the part of NVML that has it.
+
+The parts are plain calls, field values (NVML_FI_*), NVLink counters and GPM. The result is one value or rejection for
+each field.
+"""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -6,6 +10,7 @@ from typing import Any
 
 import pynvml
 
+from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml import calls, gpm
@@ -18,7 +23,7 @@ from exporter.node.nvml.values import NvmlValue, RejectedValue
 
 @dataclass(frozen=True, slots=True)
 class ReadRoute:
-    """By which part of NVML the fields of one request are read. NVML does not have a field that is in none of them."""
+    """The fields of one request by the part of NVML that has them. A field in none of these parts is not supported."""
 
     calls: tuple[NvmlCall, ...]
     field_values: tuple[int, ...]
@@ -49,16 +54,19 @@ class DeviceReader:
         self._routes: dict[tuple[tuple[int, ...], bool, bool], ReadRoute] = {}
 
     def begin(self, found: NvmlDevice) -> bool:
-        """Take a first GPM sample of a device that has none. Returns whether one was taken."""
+        """Take a first GPM sample of a device that has none. Returns whether one was taken.
+
+        None is taken of a compute instance, where GPM is not supported, and where the call fails.
+        """
         return found.device.ci < 0 and self._gpm.begin(sample_key(found.device), found.gpu_handle)
 
-    def wait(self) -> float:
+    def seconds_until_ready(self) -> float:
         """Seconds until engine activity can be read of every sampled device."""
-        return self._gpm.wait()
+        return self._gpm.seconds_until_ready()
 
-    def keep(self, devices: Collection[Device]) -> None:
-        """Free the GPM samples of every other device."""
-        self._gpm.keep([sample_key(device) for device in devices])
+    def keep_only(self, devices: Collection[Device]) -> None:
+        """Free the GPM samples of all devices but these."""
+        self._gpm.keep_only([sample_key(device) for device in devices])
 
     def close(self) -> None:
         """Free every GPM sample. To be called before the session with the library is closed."""
@@ -108,15 +116,18 @@ def _identity(device: Device) -> dict[int, NvmlValue]:
     name, uuid = device.model, device.uuid
     if device.gi >= 0:
         name, uuid = device.profile, device.mig_uuids[0]
-    return {50: name, 54: uuid, 57: device.pci_bus_id}
+    return {field_ids.NAME: name, field_ids.UUID: uuid, field_ids.PCI_BUS_ID: device.pci_bus_id}
 
 
 def system_values(versions: dict[str, str]) -> dict[int, NvmlValue]:
-    """Read the fields of the node as a whole, which are the same on each GPU: 1, 2, 4 and 5."""
-    values: dict[int, NvmlValue] = {
-        field: versions[name] for field, name in ((1, "driver"), (2, "nvml")) if name in versions
+    """Read the fields of the node as a whole (field_ids.SYSTEM); `versions` are those of the session."""
+    named = {field_ids.DRIVER_VERSION: "driver", field_ids.NVML_VERSION: "nvml"}
+    functions = {
+        field_ids.GPU_COUNT: pynvml.nvmlDeviceGetCount,
+        field_ids.CUDA_DRIVER_VERSION: pynvml.nvmlSystemGetCudaDriverVersion,
     }
-    for field, function in ((4, pynvml.nvmlDeviceGetCount), (5, pynvml.nvmlSystemGetCudaDriverVersion)):
+    values: dict[int, NvmlValue] = {field: versions[name] for field, name in named.items() if name in versions}
+    for field, function in functions.items():
         try:
             values[field] = function()
         except pynvml.NVMLError:

@@ -1,6 +1,6 @@
-"""Discovery: which GPUs and MIG devices NVML lists now, and which of the known GPUs cannot be reached.
+"""Discovery: lists the GPUs and MIG devices that NVML has now, and the known GPUs that cannot be reached.
 
-MIG devices are listed anew in every collection: a reconfiguration invalidates their handles, and NVML does not report
+MIG devices are listed again in every collection: a reconfiguration invalidates their handles, and NVML does not report
 one. NVML lists a GPU instance only through its compute instances; a GPU instance without any is not seen.
 """
 
@@ -15,7 +15,15 @@ import pynvml
 from exporter.node.devices.architecture import architecture_name
 from exporter.node.devices.device import Device
 from exporter.node.nvml.reasons import NvmlReason
-from exporter.node.nvml.values import INVALID_ARGUMENT, LOST, NOT_FOUND, GpuLostError, rejected, source_error
+from exporter.node.nvml.values import (
+    INVALID_ARGUMENT,
+    LOST,
+    NO_PERMISSION,
+    NOT_FOUND,
+    GpuLostError,
+    rejected,
+    source_error,
+)
 
 _PROFILE = re.compile(r"\bMIG (\S+)$")
 """The profile at the end of a MIG device's name: `NVIDIA H100 80GB HBM3 MIG 1g.10gb`."""
@@ -47,7 +55,7 @@ class NvmlDiscovery:
 
 @dataclass(frozen=True, slots=True)
 class _ComputeInstance:
-    """A compute instance: what NVML calls a MIG device."""
+    """A compute instance, which NVML calls a MIG device."""
 
     gi: int
     ci: int
@@ -92,7 +100,7 @@ class NvmlInventory:
     def _report_unreadable(self, index: int, code: int, found: NvmlDiscovery) -> None:
         if code not in LOST:
             rejected(code)  # raises SourceError when no GPU can be read
-            reason = NvmlReason.NO_PERMISSION if code == pynvml.NVML_ERROR_NO_PERMISSION else NvmlReason.GPU_UNREADABLE
+            reason = NvmlReason.NO_PERMISSION if code == NO_PERMISSION else NvmlReason.GPU_UNREADABLE
             found.problems.append((reason, f"the GPU with NVML index {index} cannot be opened: return code {code}"))
         elif index not in self._uuids:
             found.problems.append((NvmlReason.GPU_LOST, f"the GPU with NVML index {index} is lost and was never seen"))

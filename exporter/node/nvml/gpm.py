@@ -1,6 +1,8 @@
-"""Engine activity from GPM (Hopper and newer): hardware counters are sampled, a value is the change between samples.
+"""Reads engine activity through NVML's GPU Performance Monitoring (GPM, Hopper and newer), as DCGM's profiling fields.
 
-NVML has the GPM functions since driver R520. Metric ids and units are those of `nvml.h`: shares of time are percent,
+GPM samples hardware counters. A value is computed from two samples of one device, as a ratio or in bytes per second.
+
+NVML has the functions since driver R520. Metric ids and units are those of `nvml.h`: shares of time are percent,
 rates are MiB/s.
 """
 
@@ -15,7 +17,7 @@ import pynvml
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml.values import NOT_SUPPORTED, NvmlValue, RejectedValue, rejected, usable
 
-SHORTEST = 0.1
+MIN_SAMPLE_SECONDS = 0.1
 """Least seconds between two samples: the counters are refreshed every 100 ms (nvmlGpmMetricsGet in `nvml.h`)."""
 
 RATIOS: Mapping[int, int] = {
@@ -44,7 +46,7 @@ The UUIDs distinguish a GPU instance that was created again under the id of an e
 
 
 def gpm_value(field: int, raw: float) -> NvmlValue:
-    """Return a GPM value in DCGM's unit. GPM gives NaN where it has no value; DCGM makes a blank of it too."""
+    """Return a GPM value in DCGM's unit. GPM returns NaN where it has no value; DCGM makes a blank value of it too."""
     if not usable(raw) or raw < 0:
         return RejectedValue(RejectionReason.BLANK)
     return raw / 100 if field in RATIOS else round(raw * MIB)
@@ -66,10 +68,13 @@ class Gpm:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._pairs: dict[SampleKey, SamplePair] = {}
-        self._request = pynvml.c_nvmlGpmMetricsGet_t()  # large: made once, filled anew in every read
+        self._request = pynvml.c_nvmlGpmMetricsGet_t()  # large: made once, filled again in every read
 
     def begin(self, key: SampleKey, gpu_handle: Any) -> bool:
-        """Take the first sample of what was never sampled. Returns whether one was taken."""
+        """Take the first sample of a device without one. Returns whether one was taken.
+
+        None is taken where there is one already, where GPM is not supported, and where the call fails.
+        """
         if key in self._pairs:
             return False
         try:
@@ -90,15 +95,17 @@ class Gpm:
             raise
         self._pairs[key] = SamplePair(older, newer, self._clock())
 
-    def wait(self) -> float:
-        """Seconds until a second sample of everything can be taken."""
+    def seconds_until_ready(self) -> float:
+        """Seconds until the next sample of every sampled device can be taken."""
         youngest = max((pair.taken_at for pair in self._pairs.values()), default=float("-inf"))
-        return max(0.0, youngest + SHORTEST - self._clock())
+        return max(0.0, youngest + MIN_SAMPLE_SECONDS - self._clock())
 
     def read(self, key: SampleKey, gpu_handle: Any, fields: Collection[int]) -> dict[int, NvmlValue]:
-        """Take a sample and return the change since the one before; blanks when there is none to compare with.
+        """Take a sample and return the change since the one before.
 
-        Raises GpuLostError or SourceError when more than this read failed.
+        The values are blank when there is none to compare with or it is less than MIN_SAMPLE_SECONDS old, and rejected
+        with another reason when NVML fails. Raises GpuLostError when the GPU is lost, SourceError when NVML as a whole
+        fails.
         """
         try:
             if not self._sample(key, gpu_handle):
@@ -115,7 +122,7 @@ class Gpm:
                 raise pynvml.NVMLError(NOT_SUPPORTED)
             self._start(key, gpu_handle)
             return False
-        if self._clock() - pair.taken_at < SHORTEST:
+        if self._clock() - pair.taken_at < MIN_SAMPLE_SECONDS:
             return False
         try:
             _fill(key, gpu_handle, pair.older)
@@ -139,8 +146,8 @@ class Gpm:
             for field, metric in zip(fields, request.metrics, strict=False)
         }
 
-    def keep(self, keys: Collection[SampleKey]) -> None:
-        """Free the samples of everything else."""
+    def keep_only(self, keys: Collection[SampleKey]) -> None:
+        """Free the samples of all keys that are not in `keys`."""
         for key in self._pairs.keys() - set(keys):
             self.forget(key)
 
@@ -152,7 +159,7 @@ class Gpm:
 
     def close(self) -> None:
         """Free every sample."""
-        self.keep(())
+        self.keep_only(())
 
 
 def _fill(key: SampleKey, gpu_handle: Any, sample: Any) -> None:

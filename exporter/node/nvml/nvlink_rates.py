@@ -1,4 +1,4 @@
-"""NVLink bandwidth from NVML's payload counters: the change between two collections, computed as DCGM does."""
+"""Computes NVLink bandwidth from NVML's payload counters: the change between two collections, as DCGM does it."""
 
 from collections.abc import Collection, Mapping
 

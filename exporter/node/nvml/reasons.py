@@ -1,4 +1,4 @@
-"""Reasons of the `nvml` source: why it could not be read, and what is wrong while it still answers."""
+"""Reasons of the `nvml` source: why it could not be read, or what is wrong although it could."""
 
 from exporter.reason import Reason
 
@@ -14,11 +14,11 @@ class NvmlReason(Reason):
     DRIVER_NOT_LOADED = (
         "driver_not_loaded",
         "The NVIDIA driver is not loaded.",
-        "Load the driver on the node; it is picked up by itself.",
+        "Load the driver on the node; NVML is then opened by itself.",
     )
     DRIVER_MISMATCH = (
         "driver_mismatch",
-        "The driver was replaced while its library was loaded; the reader process is started anew.",
+        "The driver was replaced while its library was loaded; the reader process is started again.",
         "Usually none. If it stays, restart the pod: the container still has the old driver's libraries.",
     )
     NOT_INITIALIZED = (

@@ -1,4 +1,7 @@
-"""The session with NVML, from nvmlInit to nvmlShutdown: opened when needed, closed after an error, then retried."""
+"""The session with NVML, from nvmlInit to nvmlShutdown.
+
+It is opened before a read, closed after an error, and opened again after a pause.
+"""
 
 import contextlib
 import time
@@ -7,17 +10,14 @@ from dataclasses import dataclass, field
 
 import pynvml
 
-from exporter.backoff import Backoff
+from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
 from exporter.node.nvml.values import source_error
 from exporter.source import SourceError
-
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds between two attempts to open; each failure doubles the pause."""
 
 
 @dataclass(slots=True)
 class NvmlSession:
-    """Opens and closes NVML. At most one session is open at a time; `clock` must never jump."""
+    """Opens and closes NVML. At most one session is open at a time; `clock` must be monotonic."""
 
     clock: Callable[[], float] = time.monotonic
     versions: dict[str, str] = field(default_factory=dict)
@@ -30,9 +30,9 @@ class NvmlSession:
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self.clock)
 
     def open(self) -> None:
-        """Initialize the library unless that was done.
+        """Initialize the library unless a session is open.
 
-        Raises SourceError; before the next attempt is due, the one of the last attempt again.
+        Raises SourceError; before the next attempt is due, it is the error of the last attempt.
         """
         if self.is_open:
             return
@@ -55,7 +55,7 @@ class NvmlSession:
         return error
 
     def close(self) -> None:
-        """Shut the library down if it is open. Every handle and sample buffer of the session is invalid afterwards."""
+        """Shut the library down if it is open. Every handle and sample buffer of the session is then invalid."""
         if self.is_open:
             with contextlib.suppress(pynvml.NVMLError):  # nothing more can be done when the shutdown fails
                 pynvml.nvmlShutdown()

@@ -1,12 +1,13 @@
-"""The `nvml` source: readings from the driver's own library, without a DCGM host engine and without its privileges.
+"""The `nvml` source: reads GPUs and MIG devices through NVML, without a DCGM host engine and its privileges.
 
-Runs in the reader process. A field that NVML does not have is rejected as not supported, never invented. A GPU that
-cannot be reached is listed in `down` while the others are read.
+Runs in the reader process (the child process with the native libraries). A field that NVML does not have is rejected as
+not supported. A GPU that cannot be reached is listed in `down` while the others are read.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.read_plan import ReadRequest, plan
@@ -21,14 +22,11 @@ from exporter.node.nvml.values import GpuLostError, NvmlValue
 from exporter.node.nvml.xid_events import XidEvents
 from exporter.source import SourceError
 
-REOPEN = 60.0
-"""Seconds after which the session is opened anew while a GPU is lost, unreadable or not listed.
+REOPEN_SECONDS = 60.0
+"""Seconds after which the session is closed and opened again while a GPU is lost, unreadable or not listed.
 
 NVML lists the GPUs that were there at nvmlInit: only a new session finds one that came or came back later.
 """
-
-XID = 230
-SYSTEM_FIELDS = frozenset({1, 2, 4, 5})
 
 
 class NvmlSource:
@@ -46,7 +44,7 @@ class NvmlSource:
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
-        patience: float = gpm.SHORTEST,
+        patience: float = gpm.MIN_SAMPLE_SECONDS,
     ) -> None:
         self._wanted = {field.id: field for field in reversed(config.fields)}
         self._config, self._clock, self._wall, self._patience = config, clock, wall, patience
@@ -87,7 +85,7 @@ class NvmlSource:
         self._collect_events(found)
         values = self._read_all(found, requests)
         complete = bool(found.devices) and not found.down and not found.problems
-        self._reopen_at = None if complete else (self._reopen_at or self._clock() + REOPEN)
+        self._reopen_at = None if complete else (self._reopen_at or self._clock() + REOPEN_SECONDS)
         return self._readings(taken_at, found, requests, values)
 
     def _plan(self, inventory: tuple[Device, ...]) -> tuple[ReadRequest, ...]:
@@ -101,24 +99,24 @@ class NvmlSource:
             self.close()
 
     def _collect_events(self, found: NvmlDiscovery) -> None:
-        if XID in self._wanted:
+        if field_ids.XID in self._wanted:
             gpus = [d for d in found.devices if d.device.gi < 0 and d.gpu_handle is not None]
             self._events.collect()
             self._events.watch((gpu.device.uuid, gpu.gpu_handle) for gpu in gpus)
 
     def _read_all(self, found: NvmlDiscovery, requests: Sequence[ReadRequest]) -> NvmlValues:
-        """Read every request. Those for engine activity come last, so that reading the others fills the wait."""
+        """Read every request. Those for engine activity come last: two GPM samples need time between them."""
         devices = found.devices
-        self._reader.keep([each.device for each in devices if each.gpu_handle is not None])
+        self._reader.keep_only([each.device for each in devices if each.gpu_handle is not None])
         activity = [request for request in requests if request.watch == "profiling"]
         begun = [self._begin(found, devices[i]) for request in activity for i in request.devices]
         values: NvmlValues = {index: {} for index in range(len(devices))}
-        system = system_values(self._session.versions) if not SYSTEM_FIELDS.isdisjoint(self._wanted) else {}
+        system = system_values(self._session.versions) if not field_ids.SYSTEM.isdisjoint(self._wanted) else {}
         for request in requests:
             if request.watch != "profiling":
                 self._read(found, request, values, system)
         if any(begun):
-            time.sleep(min(self._patience, self._reader.wait()))
+            time.sleep(min(self._patience, self._reader.seconds_until_ready()))
         for request in activity:
             self._read(found, request, values, system)
         return values
@@ -140,8 +138,10 @@ class NvmlSource:
                 found.down.add(uuid)
                 continue
             values[index] |= {field: value for field, value in system.items() if field in request.fields}
-            if XID in request.fields:
-                values[index][XID] = self._events.last(uuid, age_limit(self._wanted[XID], self._config.interval))
+            if field_ids.XID in request.fields:
+                values[index][field_ids.XID] = self._events.last(
+                    uuid, age_limit(self._wanted[field_ids.XID], self._config.interval)
+                )
 
     def _readings(
         self, taken_at: float, found: NvmlDiscovery, requests: Sequence[ReadRequest], values: NvmlValues

@@ -1,29 +1,31 @@
-"""NVML return codes and raw values: which of them are no value, and for what reason.
+"""Checks NVML return codes and raw values: a blank value or a failed call becomes a reason, never a number.
 
-Codes are those of `nvmlReturn_t` in `nvml.h`. A failed call never gives a zero: it gives a reason.
+The codes are those of `nvmlReturn_t` in `nvml.h`, as `pynvml` has them. No I/O, no state.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pynvml
+
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.source import SourceError
 
-INVALID_ARGUMENT = 2
-NOT_SUPPORTED = 3
-NO_PERMISSION = 4
-NOT_FOUND = 6
-TIMEOUT = 10
-FUNCTION_NOT_FOUND = 13
+INVALID_ARGUMENT: int = pynvml.NVML_ERROR_INVALID_ARGUMENT
+NOT_SUPPORTED: int = pynvml.NVML_ERROR_NOT_SUPPORTED
+NO_PERMISSION: int = pynvml.NVML_ERROR_NO_PERMISSION
+NOT_FOUND: int = pynvml.NVML_ERROR_NOT_FOUND
+TIMEOUT: int = pynvml.NVML_ERROR_TIMEOUT
+FUNCTION_NOT_FOUND: int = pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
 """pynvml raises it where the driver's library lacks the symbol: the driver is older than the function."""
-GPU_IS_LOST = 15
-RESET_REQUIRED = 16
-VERSION_MISMATCH = 25
-"""NVML_ERROR_ARGUMENT_VERSION_MISMATCH: the driver does not have this version of a record."""
-DEPRECATED = 26
-GPU_NOT_FOUND = 28
+GPU_IS_LOST: int = pynvml.NVML_ERROR_GPU_IS_LOST
+RESET_REQUIRED: int = pynvml.NVML_ERROR_RESET_REQUIRED
+VERSION_MISMATCH: int = pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH
+"""The driver does not have this version of a record."""
+DEPRECATED: int = pynvml.NVML_ERROR_DEPRECATED
+GPU_NOT_FOUND: int = pynvml.NVML_ERROR_GPU_NOT_FOUND
 
 REASONS: Mapping[int, RejectionReason] = {
     NOT_SUPPORTED: RejectionReason.NOT_SUPPORTED,
@@ -39,12 +41,15 @@ LOST = frozenset({GPU_IS_LOST, RESET_REQUIRED, GPU_NOT_FOUND})
 """Codes of a GPU that NVML lists but cannot reach; its handle stays invalid, also after the GPU is back."""
 
 FATAL: Mapping[int, tuple[NvmlReason, str]] = {
-    1: (NvmlReason.NOT_INITIALIZED, "NVML lost its connection to the driver"),
-    9: (NvmlReason.DRIVER_NOT_LOADED, "the NVIDIA driver is not loaded"),
-    12: (NvmlReason.LIBRARY_MISSING, "libnvidia-ml.so.1 cannot be loaded: is the driver visible in this container?"),
-    # NVML_ERROR_LIB_RM_VERSION_MISMATCH: after a driver upgrade the loaded library no longer fits the kernel module.
+    pynvml.NVML_ERROR_UNINITIALIZED: (NvmlReason.NOT_INITIALIZED, "NVML lost its connection to the driver"),
+    pynvml.NVML_ERROR_DRIVER_NOT_LOADED: (NvmlReason.DRIVER_NOT_LOADED, "the NVIDIA driver is not loaded"),
+    pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
+        NvmlReason.LIBRARY_MISSING,
+        "libnvidia-ml.so.1 cannot be loaded: is the driver visible in this container?",
+    ),
+    # After a driver upgrade the loaded library no longer fits the kernel module.
     # pynvml never unloads the library, so that only a new process loads the new one.
-    18: (
+    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
         NvmlReason.DRIVER_MISMATCH,
         "the driver was replaced while its library was loaded; this process has to start again",
     ),
@@ -92,7 +97,7 @@ def rejected(code: int) -> RejectedValue:
 
 
 def usable(raw: float | str) -> bool:
-    """Whether a raw value is a value at all: no mark for "none", no NaN, no empty text."""
+    """Whether a raw value can be exposed: it is not NVML_VALUE_NOT_AVAILABLE, NaN, infinite or an empty text."""
     if isinstance(raw, float):
         return math.isfinite(raw)
     return raw not in (NONE_32, NONE_64, "")

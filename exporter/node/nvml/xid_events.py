@@ -1,4 +1,4 @@
-"""XIDs from NVML events: every collection empties an event set without waiting.
+"""Receives XIDs (the driver's GPU error codes) from NVML events: every collection empties an event set without waiting.
 
 NVML reports only what happens while a GPU is registered in a set: events from before, and from while the set was
 closed, are lost. Events are registered on a GPU, never on a MIG device. In MIG mode a process without privileges

@@ -1,6 +1,8 @@
-"""The reader process, `python -m exporter.node.reader`: requests come on stdin, replies go to stdout.
+"""Entry point of the reader process, `python -m exporter.node.reader`, which loads the native libraries.
 
-It ends when the parent process closes its end of a pipe or dies, even while a call into a native library hangs.
+The parent process, the exporter, writes requests to stdin and reads replies, with the devices and their samples, from
+stdout. The reader process ends when the parent process closes its end of a pipe or dies, even while a call into a
+native library hangs.
 """
 
 import logging

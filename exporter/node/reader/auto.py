@@ -1,7 +1,8 @@
-"""The `auto` source: the first of DCGM and NVML that answers on this node, chosen again only after it has failed.
+"""The `auto` source: reads through the first of DCGM and NVML that answers on this node.
 
 The order: a host engine that can be reached; an embedded engine, only where no other engine runs on the node, because
-two of them can deadlock the driver; NVML. The simulated source is never chosen.
+two of them can deadlock the driver; NVML. The simulated source is never chosen. It chooses again only after the chosen
+source has failed for a while.
 """
 
 import logging
@@ -11,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from exporter.node.dcgm.running_engines import foreign_engines, listening_engine
+from exporter.node.dcgm.running_engines import listening_engine, other_engines
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.device_source import DeviceSource, ReaderConfig
 from exporter.node.devices.readings import Readings
@@ -32,7 +33,7 @@ OPENERS: Mapping[Choice, Opener] = {"host engine": DcgmSource, "embedded engine"
 class AutoSource:
     """A DeviceSource that reads through the chosen one.
 
-    `name` is the name of the chosen source; `dcgm`, the first choice, before there is one.
+    `name` is the name of the chosen source; before there is one, that of the first choice.
     """
 
     def __init__(
@@ -40,13 +41,13 @@ class AutoSource:
         config: ReaderConfig,
         openers: Mapping[Choice, Opener] = OPENERS,
         listening: Callable[[], str | None] = listening_engine,
-        foreign: Callable[[], tuple[int, ...]] = foreign_engines,
+        others: Callable[[], tuple[int, ...]] = other_engines,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`listening` gives the address of a host engine on this node; `foreign` the process ids of other engines."""
+        """`listening` gives the address of a host engine on this node; `others` the process ids of other engines."""
         self._config, self._openers, self._clock = config, openers, clock
-        self._listening, self._foreign = listening, foreign
-        self.name = "dcgm"
+        self._listening, self._others = listening, others
+        self.name = config.first_source
         self._chosen: DeviceSource | None = None
         self._answered_at = 0.0
 
@@ -77,9 +78,9 @@ class AutoSource:
                 failures.append((choice, error))
                 continue
             self._chosen, self.name = source, source.name
-            _log.info("reading from %s%s", choice, f"; passed over {_summary(failures)}" if failures else "")
+            _log.info("reading from %s%s", choice, f"; these did not answer: {_summary(failures)}" if failures else "")
             return self._answered(readings)
-        # The first candidate is the one that the node is meant to have: its reason leads to what has to be repaired.
+        # The first candidate is the one that the node is meant to have: its reason shows what has to be repaired.
         raise SourceError(failures[0][1].reason, _summary(failures))
 
     def _candidates(self) -> Iterator[tuple[Choice, ReaderConfig]]:
@@ -87,7 +88,7 @@ class AutoSource:
         remote = self._config.remote or self._listening()
         if remote is not None:
             yield "host engine", msgspec.structs.replace(self._config, source="dcgm", remote=remote)
-        elif not self._foreign():
+        elif not self._others():
             yield "embedded engine", msgspec.structs.replace(self._config, source="dcgm", remote=None)
         yield "nvml", msgspec.structs.replace(self._config, source="nvml")
 

@@ -1,4 +1,8 @@
-"""One reader process as the parent process handles it: start it, send requests, receive replies, stop it."""
+"""Handles one reader process for its parent process: starts it, sends requests, receives replies, stops it.
+
+The reader process loads the native libraries (see __main__.py). Nothing here waits longer than its caller allows, even
+when that process hangs.
+"""
 
 import os
 import select
@@ -84,8 +88,8 @@ class ReaderProcess:
         self._stdout.close()
         return ended
 
-    def reaped(self) -> bool:
-        """Whether the process has ended; if so, the kernel's entry of it is freed (waitpid)."""
+    def reap(self) -> bool:
+        """Free the kernel's entry of the process if it has ended (waitpid). Returns whether it has."""
         return self._process.poll() is not None
 
     def _poll(self, until: float, wake: int) -> dict[int, int]:

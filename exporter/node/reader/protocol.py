@@ -22,7 +22,7 @@ _LENGTH = struct.Struct(">I")
 
 
 class ReaderRequest(msgspec.Struct, frozen=True, array_like=True):
-    """Asks for one read of the source."""
+    """A request for one read of the source."""
 
     id: int
 

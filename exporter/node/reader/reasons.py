@@ -1,4 +1,4 @@
-"""Reasons of the reader process itself, whichever source it reads."""
+"""Reasons of the reader process itself (start, deadline, crash, protocol), whichever source it reads."""
 
 from exporter.reason import Reason
 
@@ -9,7 +9,7 @@ class ReaderReason(Reason):
     STARTING = (
         "starting",
         "The reader process is still opening its source.",
-        "None for a minute: an engine has to start. Then the process is started anew.",
+        "None for a minute: an engine has to start. Then the process is started again.",
     )
     SLOW = (
         "slow",
@@ -18,7 +18,7 @@ class ReaderReason(Reason):
     )
     HUNG = (
         "hung",
-        "The reader process did not answer within 10 s (60 s at its start) and was killed.",
+        "The reader process did not reply within 10 s (60 s at its start) and was killed.",
         "Check dmesg for XID lines: a hanging driver call is the usual cause.",
     )
     CRASHED = (
@@ -28,7 +28,7 @@ class ReaderReason(Reason):
     )
     GARBLED = (
         "garbled",
-        "The reader process sent something that is not an answer to the request, and was killed.",
+        "The reader process sent something that is not a reply to the request, and was killed.",
         "Report it.",
     )
     RESTARTING = (

@@ -1,4 +1,7 @@
-"""The main loop of the reader process: read a request, read the source, write the reply."""
+"""The main loop of the reader process: reads a request, reads the configured source, writes the reply.
+
+A reply has the devices and their samples, or the reason why the source could not be read.
+"""
 
 import logging
 

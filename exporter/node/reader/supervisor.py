@@ -1,7 +1,9 @@
-"""The parent process's side of the reader: a source of readings that outlives crashes and hangs of native libraries.
+"""Runs DCGM or NVML in a child process, the reader process, so that their crashes and hangs do not end the exporter.
 
-The reader process is started for the first read, killed when it does not reply in time, and started again after a
-pause that doubles from 1 to 30 seconds.
+This is the parent process's side: `Reader.read` returns `Readings` (devices and samples), or raises SourceError. The
+reader process is started for the first read, and killed when it does not reply in time, sends anything but a reply, or
+reports a failure that only a new process can end. The next one starts after a pause that doubles with each failure; a
+process that ran for a minute makes it the first pause again.
 """
 
 import os
@@ -24,7 +26,7 @@ from exporter.source import SourceError
 # Without -P, Python would look for modules in the current folder first.
 COMMAND = (sys.executable, "-P", "-m", "exporter.node.reader")
 NEW_PROCESS_NEEDED = frozenset({NvmlReason.DRIVER_MISMATCH, DcgmReason.NO_DEVICES, DcgmReason.ENGINE_DEAD})
-"""Reasons that only a new process ends: NVML keeps to the driver, and the embedded engine to the devices, that it
+"""Reasons that only a new process ends: NVML stays bound to the driver, and the embedded engine to the devices, that it
 found when it was loaded."""
 STEADY_SECONDS = 60.0
 """When a reader process ran at least this long, the pause after its failure is the first one again."""
@@ -32,12 +34,12 @@ STEADY_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ReaderTimings:
-    """How long things may take, in seconds."""
+    """Deadlines and pauses of a reader process, in seconds."""
 
     deadline: float = 10.0
     """For a reply; then the reader process is killed."""
     opening: float = 60.0
-    """The same for the first reply of a process: an embedded engine has to start."""
+    """For the first reply of a process, because an embedded engine has to start; then the process is killed."""
     first_pause: float = 1.0
     """Before the next process is started after a failure."""
     longest_pause: float = 30.0
@@ -50,8 +52,8 @@ class Reader:
     """A source of device readings that reads in another process.
 
     `read` takes at most four fifths of the interval, and at most the deadline. A reader process that needs longer goes
-    on (`starting`, `slow`) until its deadline and is killed then (`hung`). Other reasons of the reader itself:
-    `crashed`, `garbled`, `restarting`, `closed`; every further reason is the source's.
+    on (`starting`, `slow`) until its deadline and is killed then (`hung`). Other reasons of the reader itself are
+    `crashed`, `garbled`, `restarting` and `closed`; all others are those of the source that it reads.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class Reader:
         command: Sequence[str] = COMMAND,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`command` starts a reader process. `clock` measures the pauses between starts; deadlines are in real time."""
+        """`command` starts a reader process. `clock` measures pauses between starts; deadlines use time.monotonic."""
         self._config, self._command = config, command
         self._timings, self._clock = timings or ReaderTimings(), clock
         self._lock = threading.Lock()  # one thread reads, another one may close
@@ -76,11 +78,11 @@ class Reader:
         self._last_failure = ""
         self._starts = 0
         self._started_at = 0.0
-        self._source_name: str = "dcgm" if config.source == "auto" else config.source
+        self._source_name = config.first_source
 
     @property
     def name(self) -> str:
-        """The configured source; with `auto`, the one that answered last (`dcgm`, the first choice, until then)."""
+        """The configured source; with `auto`, the one that answered last (its first choice until then)."""
         return self._source_name
 
     @property
@@ -101,11 +103,11 @@ class Reader:
                 raise SourceError(ReaderReason.CLOSED, "the reader is closed")
             process = self._process or self._start()
             try:
-                return self._readings(self._reply(process))
+                return self._readings(self._await_reply(process))
             except ReaderCrashedError as error:
-                raise self._discard(process, ReaderReason.CRASHED, str(error)) from None
+                raise self._killed(process, ReaderReason.CRASHED, str(error)) from None
             except ProtocolError as error:
-                raise self._discard(process, ReaderReason.GARBLED, str(error)) from None
+                raise self._killed(process, ReaderReason.GARBLED, str(error)) from None
 
     def close(self) -> None:
         """End the reader process within two seconds, even when it hangs; a read in progress raises `closed`."""
@@ -119,23 +121,23 @@ class Reader:
             if process is not None:
                 process.stop(self._timings.grace)
             for killed in self._unreaped:
-                killed.reaped()
+                killed.reap()
 
     def _start(self) -> ReaderProcess:
-        self._unreaped = [killed for killed in self._unreaped if not killed.reaped()]
+        self._unreaped = [killed for killed in self._unreaped if not killed.reap()]
         if not self._backoff.due:
             wait = self._backoff.remaining
             raise SourceError(ReaderReason.RESTARTING, f"{self._last_failure}; a new one starts in {wait:.0f} s")
         try:
             self._process = ReaderProcess(self._command, self._config)
         except OSError as error:
-            self._back_off(f"the reader process cannot be started: {error}")
+            self._note_failure(f"the reader process cannot be started: {error}")
             raise SourceError(ReaderReason.CRASHED, self._last_failure) from error
         self._starts += 1
         self._started_at = self._clock()
         return self._process
 
-    def _reply(self, process: ReaderProcess) -> ReaderReply:
+    def _await_reply(self, process: ReaderProcess) -> ReaderReply:
         """Wait for the reply to this read. Raises SourceError when it does not come in time."""
         began = time.monotonic()
         end = began + min(self._config.interval * 0.8, self._timings.deadline)
@@ -147,39 +149,40 @@ class Reader:
             deadline = requested_at + (self._timings.opening if opening else self._timings.deadline)
             reply = process.receive(min(end, deadline), self._wake)
             if reply is None:
-                raise self._no_reply(process, deadline, opening=opening)
+                raise self._error_without_reply(process, deadline, opening=opening)
             # The reply to a request of an earlier read may be older than an interval: request a new one.
             if requested_at >= began or time.monotonic() - requested_at <= self._config.interval:
                 return reply
 
-    def _no_reply(self, process: ReaderProcess, deadline: float, *, opening: bool) -> SourceError:
+    def _error_without_reply(self, process: ReaderProcess, deadline: float, *, opening: bool) -> SourceError:
+        """Return the error to raise for a read without a reply; after the deadline, kill the process."""
         if self._closed:
             return SourceError(ReaderReason.CLOSED, "the reader was closed during a read")
         if time.monotonic() >= deadline:
-            message = f"the reader process {process.pid} did not answer in time and was killed"
-            return self._discard(process, ReaderReason.HUNG, message)
+            message = f"the reader process {process.pid} did not reply in time and was killed"
+            return self._killed(process, ReaderReason.HUNG, message)
         if opening:
             return SourceError(ReaderReason.STARTING, "the reader process is still opening its source")
-        return SourceError(ReaderReason.SLOW, "the reader process has not answered yet")
+        return SourceError(ReaderReason.SLOW, "the reader process has not replied yet")
 
     def _readings(self, reply: ReaderReply) -> Readings:
         if reply.readings is not None:
             self._source_name = reply.readings.source
             return reply.readings
         if reply.reason in NEW_PROCESS_NEEDED and self._process is not None:
-            raise self._discard(self._process, reply.reason, reply.message)
+            raise self._killed(self._process, reply.reason, reply.message)
         raise SourceError(reply.reason, reply.message)
 
-    def _discard(self, process: ReaderProcess, reason: str, message: str) -> SourceError:
+    def _killed(self, process: ReaderProcess, reason: str, message: str) -> SourceError:
         """Kill the process, set the time of the next start, and return the error to raise."""
         self._process = None
         if self._clock() - self._started_at >= STEADY_SECONDS:
             self._backoff.reset()
         if not process.stop(grace=0.0):
             self._unreaped.append(process)
-        self._back_off(message)
+        self._note_failure(message)
         return SourceError(reason, message)
 
-    def _back_off(self, failure: str) -> None:
+    def _note_failure(self, failure: str) -> None:
         self._last_failure = failure
         self._backoff.failed()

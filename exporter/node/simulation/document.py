@@ -1,4 +1,4 @@
-"""The JSON model of a scenario: devices, value sets, events over time and allocations.
+"""The types into which the JSON of a scenario is decoded: devices, value sets, events over time and allocations.
 
 docs/scenario.md describes the format. A key that is not in this model is an error.
 """
@@ -23,7 +23,7 @@ class ScenarioVersions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ComputeInstanceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A compute instance. A field that it does not give has the value of its GPU instance."""
+    """A compute instance. A field that is not in `fields` has the value of its GPU instance."""
 
     ci: int
     uuid: str

@@ -1,4 +1,4 @@
-"""The simulated kubelet: serves the allocations of a scenario to the exporter, without a socket."""
+"""The source `kubelet` of a simulated node: returns the allocations of a scenario, without a kubelet or a socket."""
 
 import time
 from collections.abc import Callable

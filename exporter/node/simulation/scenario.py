@@ -35,7 +35,8 @@ class ScenarioError(ValueError):
 class Scenario:
     """A checked scenario. Times are seconds since it began."""
 
-    label: str
+    name: str
+    """The file, for error messages."""
     document: ScenarioDocument
 
     def at(self, t: float) -> ScenarioState:
@@ -73,19 +74,19 @@ def load(which: str | None = None) -> Scenario:
     return parse(text, which)
 
 
-def parse(text: bytes | str, label: str) -> Scenario:
-    """Parse and check the JSON of a scenario; `label` names it in error messages. Raises ScenarioError."""
+def parse(text: bytes | str, name: str) -> Scenario:
+    """Parse and check the JSON of a scenario; error messages begin with `name`. Raises ScenarioError."""
     try:
         document = msgspec.json.decode(text, type=ScenarioDocument)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{label}: {error}") from error
+        raise ScenarioError(f"{name}: {error}") from error
     for message in _errors(document):
-        raise ScenarioError(f"{label}: {message}")
-    return Scenario(label, document)
+        raise ScenarioError(f"{name}: {message}")
+    return Scenario(name, document)
 
 
 def _errors(document: ScenarioDocument) -> Iterator[str]:
-    """Yield what the types of the model cannot express, as messages with a place in msgspec's notation."""
+    """Yield the errors that the types of the model do not exclude, as messages with a place in msgspec's notation."""
     yield from _value_errors(document)
     yield from _duplicates("$.devices", "uuid", [gpu.uuid for gpu in document.devices])
     yield from _duplicates("$.devices", "index", [gpu.index for gpu in document.devices])
@@ -152,7 +153,7 @@ def _field_errors(place: str, scripts: Fields) -> Iterator[str]:
 
 
 def _values(script: Script) -> Sequence[int | float | str]:
-    """Return values of the script, enough to know whether it gives numbers or texts."""
+    """Return values of the script, enough to find out whether its values are numbers or texts."""
     match script:
         case Steps(points):
             return [value for _, value in points]

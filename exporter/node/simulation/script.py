@@ -1,6 +1,7 @@
-"""Scripts: how one value of a scenario changes over time. A script is a constant or one of a few shapes. Pure.
+"""Scripts: how one value of a scenario changes over time. A script is a constant or one of a few shapes.
 
-Times are seconds since the scenario began. What a script gives depends on the time alone.
+`value_at` returns the sample of a script at a time, in seconds since the scenario began. No I/O, no state: it depends
+on the time alone.
 """
 
 import itertools
@@ -11,7 +12,7 @@ from typing import Literal
 import msgspec
 
 Sentinel = Literal["blank", "not_found", "not_supported", "no_permission"]
-"""The four sentinels of DCGM (`dcgm_structs.h`): values that mean that there is no value."""
+"""The four kinds of blank value of DCGM (`dcgmvalue.h`): numbers and texts that stand for "no value"."""
 
 
 class Steps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="shape", tag="steps"):

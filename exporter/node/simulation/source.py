@@ -1,4 +1,7 @@
-"""The `simulated` source: readings from a scenario, with the same read plan and the same checks as the real sources."""
+"""The `simulated` source: readings made from a scenario, a JSON file with GPUs and their values over time.
+
+The read plan (which field is read of which device) and the checks of values are those of the real sources.
+"""
 
 import os
 import threading
@@ -11,7 +14,7 @@ from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.read_plan import ReadRequest, plan
 from exporter.node.devices.readings import Batch, Readings, Rejection, RejectionCounts, RejectionReason, SampleValue
-from exporter.node.devices.validity import age_limit, checked, counted
+from exporter.node.devices.validity import age_limit, checked, rejection_to_count, too_old
 from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.scenario import load
 from exporter.node.simulation.script import ScriptedSample
@@ -73,7 +76,7 @@ def _apply(fault: CallFault) -> None:
 
 
 def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings:
-    """Return the readings that a real source would give in this state; `now` is in Unix seconds."""
+    """Return the readings that a real source would return in this state; `now` is in Unix seconds."""
     entities = [entity for gpu in state.gpus for entity in _entities(gpu, state)]
     inventory = tuple(device for device, _ in entities)
     wanted = {field.id: field for field in reversed(config.fields)}
@@ -166,7 +169,7 @@ def validated(
     `oldest` is the scenario time before which a sample is stale.
     """
     value, reason = _validated(field, sample, oldest)
-    return value, counted(reason, field)
+    return value, rejection_to_count(reason, field)
 
 
 def _validated(
@@ -179,5 +182,5 @@ def _validated(
     if sample.sentinel or sample.value is None:
         return None, RejectionReason.of(sample.sentinel or "blank")
     if sample.stamp < oldest:
-        return None, RejectionReason.STALE
+        return None, too_old(field)
     return checked(sample.value, field)

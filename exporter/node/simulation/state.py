@@ -1,4 +1,6 @@
-"""The state of a scenario at one time: plain data, from which the source and the fake libraries make their own forms.
+"""Computes the state of a scenario at one time: its GPUs with all their samples, as plain data.
+
+The simulated source makes readings from it, and the fake libraries of the tests make their table from it.
 
 Entity ids follow DCGM: the id of a GPU is its position, plus one with each restart of the engine, so that an id from
 before a restart is wrong after it. The id of an instance is the GPU's id times 8 plus its position on the GPU, so that
@@ -8,7 +10,10 @@ ids are used again after a MIG reconfiguration.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from exporter.node.dcgm import layout
+from exporter.node.devices import field_ids
 from exporter.node.devices.field import Field, fields, fields_by_name
+from exporter.node.devices.read_plan import GPU_INSTANCE_ONLY
 from exporter.node.simulation.document import (
     CallFault,
     ComputeInstanceSpec,
@@ -30,19 +35,20 @@ from exporter.node.simulation.script import Script, ScriptedSample, value_at
 
 ENTITIES_PER_GPU = 8
 """DCGM_MAX_INSTANCES_PER_GPU."""
-MAX_GPUS = 32
-"""DCGM_MAX_NUM_DEVICES."""
-NAME, SERIAL, UUID, BUS_ID, VBIOS = 50, 53, 54, 57, 85
-UTILIZATION = (203, 204, 206, 207)
-DRAM_ACTIVE = 1005
-XID = 230
-FB_TOTAL, FB_FREE, FB_USED, FB_RESERVED, FB_USED_RATIO = 250, 251, 252, 253, 254
-GPU_LOST = -18
-"""DCGM_ST_GPU_IS_LOST."""
-DEVICE_COUNT = 4
 WATT_DIGITS = 3
 """Decimals of power: the driver gives milliwatts."""
-IDENTITY = frozenset({1, 2, DEVICE_COUNT, 5, NAME, 52, SERIAL, UUID, 55, BUS_ID, 63, 67, 69, VBIOS})
+IDENTITY = field_ids.SYSTEM | {
+    field_ids.NAME,
+    field_ids.NVML_INDEX,
+    field_ids.SERIAL,
+    field_ids.UUID,
+    field_ids.MINOR_NUMBER,
+    field_ids.PCI_BUS_ID,
+    field_ids.CUDA_COMPUTE_CAPABILITY,
+    field_ids.MIG_MODE,
+    field_ids.MIG_MAX_SLICES,
+    field_ids.VBIOS_VERSION,
+}
 """Fields of identity: they can still be read of a lost GPU, and a SampleFault changes them only if it lists them."""
 
 SampleMap = Mapping[int, ScriptedSample]
@@ -93,7 +99,7 @@ class ScenarioState:
     t: float
     generation: int
     """How many restarts of the engine have begun."""
-    link: int
+    connection_generation: int
     """How many restarts and disconnections have begun: a connection made under another number is dead."""
     connected: bool
     versions: ScenarioVersions
@@ -120,7 +126,7 @@ def state_at(document: ScenarioDocument, t: float) -> ScenarioState:
     return ScenarioState(
         t=t,
         generation=len(restarts),
-        link=len(restarts) + len(breaks),
+        connection_generation=len(restarts) + len(breaks),
         connected=t >= restarted_at and not any(_active(event, t) for event in breaks),
         versions=document.versions,
         gpus=tuple(builder.gpus()),
@@ -149,7 +155,7 @@ class _StateBuilder:
         for position, spec in enumerate(self.document.devices):
             lost = self._last(GpuLoss, spec.uuid)
             if not (isinstance(lost, GpuLoss) and lost.seen == "absent"):
-                yield self._gpu(spec, (position + self.generation) % MAX_GPUS, lost)
+                yield self._gpu(spec, (position + self.generation) % layout.MAX_GPUS, lost)
 
     def _last(self, kind: type[GpuLoss | MigChange], uuid: str) -> GpuLoss | MigChange | None:
         active = [e for e in self.document.events if isinstance(e, kind) and e.device == uuid and _active(e, self.t)]
@@ -160,9 +166,9 @@ class _StateBuilder:
         mig, instances = (change.mig, change.instances) if isinstance(change, MigChange) else (spec.mig, spec.instances)
         since = change.at if change else 0.0
         samples = self._scripted(spec.use, spec.fields) | _gpu_identity(spec, self.document.versions, self.t, mig=mig)
-        samples[DEVICE_COUNT] = ScriptedSample(len(self.document.devices), self.t)
+        samples[field_ids.GPU_COUNT] = ScriptedSample(len(self.document.devices), self.t)
         # As on a real GPU: the driver measures no utilization while MIG mode is on.
-        samples |= {i: ScriptedSample(None, self.t, "not_supported") for i in UTILIZATION} if mig else {}
+        samples |= {i: ScriptedSample(None, self.t, "not_supported") for i in field_ids.UTILIZATION} if mig else {}
         seen = lost.seen if isinstance(lost, GpuLoss) else None
         return GpuState(
             spec=spec,
@@ -197,20 +203,20 @@ class _StateBuilder:
 
     def _instance_samples(self, spec: GpuInstanceSpec) -> dict[int, ScriptedSample]:
         samples = self._scripted(spec.use, spec.fields)
-        samples[NAME] = ScriptedSample(spec.profile, self.t)
+        samples[field_ids.NAME] = ScriptedSample(spec.profile, self.t)
         samples = _framebuffer(samples, spec.memory_mib, self.t)
         if not spec.compute:  # as DCGM: without a compute instance it has nothing but the profile name
-            return {field: ScriptedSample(None, self.t, "blank") for field in samples} | {NAME: samples[NAME]}
-        samples[UUID] = ScriptedSample(spec.compute[0].uuid, self.t)
+            return {field: _blank(self.t) for field in samples} | {field_ids.NAME: samples[field_ids.NAME]}
+        samples[field_ids.UUID] = ScriptedSample(spec.compute[0].uuid, self.t)
         return samples
 
     def _compute_samples(
         self, spec: ComputeInstanceSpec, gpu_instance: GpuInstanceSpec, inherited: SampleMap
     ) -> dict[int, ScriptedSample]:
         samples = dict(inherited) | self._scripted(spec.use, spec.fields)
-        samples[NAME] = ScriptedSample(spec.profile or gpu_instance.profile, self.t)
-        samples[UUID] = ScriptedSample(spec.uuid, self.t)
-        samples[DRAM_ACTIVE] = ScriptedSample(None, self.t, "blank")  # DCGM has it per GPU instance only
+        samples[field_ids.NAME] = ScriptedSample(spec.profile or gpu_instance.profile, self.t)
+        samples[field_ids.UUID] = ScriptedSample(spec.uuid, self.t)
+        samples |= {field: _blank(self.t) for field in GPU_INSTANCE_ONLY}
         return samples
 
     def _scripted(self, use: Iterable[str], own: Fields) -> dict[int, ScriptedSample]:
@@ -227,24 +233,24 @@ class _StateBuilder:
         """Return the entity's samples as its XIDs, faults and loss change them; `seen` is that of its GpuLoss."""
         for xid in self.xids:
             if xid.device == address:
-                samples[XID] = ScriptedSample(xid.xid, xid.at)
+                samples[field_ids.XID] = ScriptedSample(xid.xid, xid.at)
         for event in self.document.events:
             if isinstance(event, SampleFault) and _active(event, self.t) and address in (event.devices or (address,)):
                 for number in {f.id for f in map(field_of, event.fields) if f} or samples.keys() - IDENTITY:
                     samples[number] = _faulty(event, samples.get(number), self.t)
         if seen:
-            lost = (
-                ScriptedSample(None, self.t, status=GPU_LOST)
-                if seen == "status"
-                else ScriptedSample(None, self.t, "blank")
-            )
+            lost = ScriptedSample(None, self.t, status=layout.GPU_LOST) if seen == "status" else _blank(self.t)
             return {number: sample if number in IDENTITY else lost for number, sample in samples.items()}
         return samples
 
 
+def _blank(t: float) -> ScriptedSample:
+    return ScriptedSample(None, t, "blank")
+
+
 def _faulty(event: SampleFault, sample: ScriptedSample | None, t: float) -> ScriptedSample:
     if event.stale:
-        return replace(sample, stamp=min(sample.stamp, event.at)) if sample else ScriptedSample(None, event.at, "blank")
+        return replace(sample, stamp=min(sample.stamp, event.at)) if sample else _blank(event.at)
     return ScriptedSample(None, t, event.sentinel, event.status)
 
 
@@ -263,19 +269,19 @@ def _typed(field: Field, sample: ScriptedSample) -> ScriptedSample:
 def _gpu_identity(gpu: GpuSpec, versions: ScenarioVersions, t: float, *, mig: bool | None) -> dict[int, ScriptedSample]:
     major, minor = gpu.compute_capability
     values: dict[int, int | str | None] = {
-        1: versions.driver,
-        2: versions.nvml,
-        5: versions.cuda,
-        NAME: gpu.model,
-        52: gpu.index,
-        SERIAL: gpu.serial or None,
-        UUID: gpu.uuid,
-        55: gpu.device_minor,
-        BUS_ID: gpu.pci_bus_id,
-        63: (major << 16) + minor,
-        67: None if mig is None else int(mig),
-        69: None if mig is None else gpu.max_slices,
-        VBIOS: gpu.vbios or None,
+        field_ids.DRIVER_VERSION: versions.driver,
+        field_ids.NVML_VERSION: versions.nvml,
+        field_ids.CUDA_DRIVER_VERSION: versions.cuda,
+        field_ids.NAME: gpu.model,
+        field_ids.NVML_INDEX: gpu.index,
+        field_ids.SERIAL: gpu.serial or None,
+        field_ids.UUID: gpu.uuid,
+        field_ids.MINOR_NUMBER: gpu.device_minor,
+        field_ids.PCI_BUS_ID: gpu.pci_bus_id,
+        field_ids.CUDA_COMPUTE_CAPABILITY: (major << 16) + minor,
+        field_ids.MIG_MODE: None if mig is None else int(mig),
+        field_ids.MIG_MAX_SLICES: None if mig is None else gpu.max_slices,
+        field_ids.VBIOS_VERSION: gpu.vbios or None,
     }
     unsupported = ScriptedSample(None, t, "not_supported")
     return {number: unsupported if value is None else ScriptedSample(value, t) for number, value in values.items()}
@@ -283,10 +289,10 @@ def _gpu_identity(gpu: GpuSpec, versions: ScenarioVersions, t: float, *, mig: bo
 
 def _framebuffer(samples: dict[int, ScriptedSample], total: int, t: float) -> dict[int, ScriptedSample]:
     """Add what follows from total, used and reserved framebuffer (MiB), where the scenario does not give it."""
-    samples.setdefault(FB_TOTAL, ScriptedSample(total, t))
-    used, reserved = samples.get(FB_USED), samples.get(FB_RESERVED, ScriptedSample(0, t))
+    samples.setdefault(field_ids.FB_TOTAL, ScriptedSample(total, t))
+    used, reserved = samples.get(field_ids.FB_USED), samples.get(field_ids.FB_RESERVED, ScriptedSample(0, t))
     if used and isinstance(used.value, int) and isinstance(reserved.value, int):
         usable = max(total - reserved.value, 1)
-        samples.setdefault(FB_FREE, replace(used, value=max(usable - used.value, 0)))
-        samples.setdefault(FB_USED_RATIO, replace(used, value=used.value / usable))
+        samples.setdefault(field_ids.FB_FREE, replace(used, value=max(usable - used.value, 0)))
+        samples.setdefault(field_ids.FB_USED_RATIO, replace(used, value=used.value / usable))
     return samples

@@ -1,7 +1,5 @@
 """Records, views and helpers that the cluster tests start from."""
 
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,17 +14,6 @@ from exporter.metric import Family
 
 GPUS = gpu_resources()
 NOW = 1_800_000_000.0
-DEADLINE = 30.0
-
-
-def until(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
-    """Wait until the condition is true and return what it returned."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.01)
-    raise AssertionError(f"the condition was not true within {seconds:.0f} s")
 
 
 def pod(given: dict[str, Any], *, seen: float = NOW) -> Pod:

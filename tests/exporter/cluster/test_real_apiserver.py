@@ -8,7 +8,8 @@ import pytest
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.pipeline import ClusterPipeline
 from simulators import objects
-from tests.exporter.cluster import control_plane, fixture
+from tests import waiting
+from tests.exporter.cluster import control_plane
 
 GPU = "nvidia.com/gpu"
 PODS = "/api/v1/namespaces/team-a/pods"
@@ -46,7 +47,7 @@ pytestmark = [
 ]
 
 
-until = functools.partial(fixture.until, seconds=90.0)
+until = functools.partial(waiting.until, seconds=90.0)
 
 
 @pytest.fixture(scope="module")

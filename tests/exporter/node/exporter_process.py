@@ -70,7 +70,7 @@ class Scraper:
     port: int
     source: str
     recent: deque[tuple[int, Scrape]] = field(default_factory=lambda: deque([(0, NOTHING)], maxlen=200))
-    """The last scrapes and their numbers: a state that lasts shorter than a look at it is not missed."""
+    """The last scrapes and their numbers: so that a test also finds a state shorter than one of its polls."""
     slowest: float = 0.0
     count: int = 0
     faults: list[str] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """The exposition of every scenario: equal to its golden file, strict, within its budget, and without blank values.
 
-`pytest --update-golden` writes the golden files anew; review their diff as you would review code.
+`pytest --update-golden` writes the golden files again; review their diff as you would review code.
 """
 
 import re

@@ -103,7 +103,7 @@ def expositions_through(source, name, counters, folder, *moments, soname="libdcg
             write_table(path, scenario, at[0])
             exposition = first_answer(flow, source)
             if source == "nvml":  # rates and activity are differences between two collections
-                time.sleep(gpm.SHORTEST + 0.02)
+                time.sleep(gpm.MIN_SAMPLE_SECONDS + 0.02)
                 write_table(path, scenario, at[0])
                 exposition = first_answer(flow, source)
             expositions.append(exposition)

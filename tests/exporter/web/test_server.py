@@ -203,7 +203,7 @@ def test_a_connection_serves_many_requests(server):
     connection.close()
 
 
-def test_a_short_response_on_a_connection_kept_open_does_not_wait_for_an_acknowledgement(server):
+def test_a_short_response_on_a_connection_kept_open_does_not_wait_for_an_acknowledgment(server):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     waits = []
     for _ in range(41):

@@ -23,12 +23,11 @@ from exporter.web.http_protocol import Limits
 from exporter.web.server import HttpServer
 from exporter.web.tls import TlsFiles
 from tests.fakes.endpoints import FixedEndpoints, exposition_of, serving, wait_until_stopped
+from tests.waiting import LIMIT_SECONDS, until
 
 EXPOSITION = os.urandom(150_000)
 NEVER = 600.0
 """A deadline in seconds that no test reaches."""
-LIMIT_SECONDS = 60.0
-"""How long anything may take that takes well below a second on an idle machine."""
 
 
 def connect(server, timeout=LIMIT_SECONDS):
@@ -52,13 +51,6 @@ def ask(client):
     received = b""
     while not received.endswith(b"\r\n\r\nOK"):
         received += client.recv(4096)
-
-
-def until(condition):
-    deadline = time.monotonic() + LIMIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"did not happen within {LIMIT_SECONDS:g} s"
-        time.sleep(0.01)
 
 
 def ended(client):

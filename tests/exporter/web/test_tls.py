@@ -77,7 +77,7 @@ def test_new_files_are_used_without_a_restart(files, authority, trusting, tmp_pa
 
 def test_a_rotated_certificate_is_presented_to_new_connections(files, authority, trusting, tmp_path):
     with serving(tls=files) as server:
-        server._pool.context.__self__._every = 0.0
+        server._pool.make_context.__self__._every = 0.0
         before = get(server, trusting)[1]
         assert get(server, trusting)[1] == before
         issue(authority, tmp_path)

@@ -77,7 +77,7 @@ def test_any_text_can_be_parsed(value):
         (("Notebook", "s"), "interactive"),
     ],
 )
-def test_without_an_override_the_type_of_workload_decides_on_the_class(owner, expected):
+def test_without_an_override_the_workload_type_decides_on_the_workload_class(owner, expected):
     found = pod(objects.pod("p", owned_by=owner and objects.owner(*owner, "default")))
     assert overrides.workload_class(found, Overrides()) == expected
 
@@ -91,7 +91,7 @@ def test_a_pod_takes_precedence_over_its_namespace_and_an_annotation_over_a_labe
     assert overrides.workload_class(neither, Overrides(workload_class="serving")) == "serving"
 
 
-def test_a_malformed_class_is_ignored():
+def test_a_malformed_workload_class_is_ignored():
     strange = pod(objects.pod("p", annotations={WORKLOAD_CLASS: "Serving!"}))
     assert overrides.workload_class(strange, Overrides(workload_class="serving")) == "serving"
     assert overrides.workload_class(strange, Overrides(workload_class="what")) == "training"

@@ -16,21 +16,12 @@ from exporter.cluster.pipeline import ClusterPipeline
 from simulators import objects
 from simulators.api_server import SimulatedApiServer
 from simulators.api_server_http import KINDS, ApiFault
-from tests.exporter.cluster.fixture import until
+from tests.clock import Clock
+from tests.waiting import until
 
 GPU = "nvidia.com/gpu"
 SINCE = "gpugauge_pending_pod_since_timestamp_seconds"
 STALE = ClusterConfig().stale_after + 1
-
-
-class Clock:
-    """A monotonic clock that stands still until a test moves it."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture
@@ -186,7 +177,7 @@ def test_a_pod_that_finishes_is_no_longer_exposed(server, started):
     until(lambda: pods_of(pipeline) == {"p1", "p2"})
 
 
-def test_a_pod_is_pending_since_its_gate_was_removed_also_after_a_new_list(server, started):
+def test_a_pod_is_pending_since_its_scheduling_gate_was_removed_also_after_a_new_list(server, started):
     gated = objects.gated(objects.pod("g", "team-a", created=time.time() - 5000), "example.com/wait")
     fill(server, 0)
     server.put("pods", gated)

@@ -9,7 +9,7 @@ PLAIN = objects.pod("p", created=CREATED)
 TRIED = objects.unschedulable(PLAIN, "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.", CREATED + 1)
 
 
-def test_a_pod_without_gates_is_schedulable_since_its_creation_whenever_it_is_first_seen():
+def test_a_pod_without_scheduling_gates_is_schedulable_since_its_creation_whenever_it_is_first_seen():
     assert pod(PLAIN).schedulable_since == CREATED
     assert pod(TRIED).schedulable_since == CREATED
 
@@ -18,19 +18,19 @@ def test_a_gated_pod_is_not_schedulable():
     assert pod(objects.gated(PLAIN, "example.com/wait")).schedulable_since is None
 
 
-def test_a_pod_is_schedulable_since_its_last_gate_was_seen_to_be_removed():
+def test_a_pod_is_schedulable_since_its_last_scheduling_gate_was_seen_to_be_removed():
     before = pod(objects.gated(PLAIN, "example.com/wait"), seen=NOW - 100)
     after = with_since(pod(PLAIN), before, NOW)
     assert after.schedulable_since == NOW
     assert with_since(pod(TRIED), after, NOW + 60).schedulable_since == NOW
 
 
-def test_a_pod_of_kueue_without_gates_is_schedulable_since_it_was_first_seen():
+def test_a_pod_of_kueue_without_scheduling_gates_is_schedulable_since_it_was_first_seen():
     managed = objects.pod("p", created=CREATED, labels={"kueue.x-k8s.io/managed": "true"})
     assert pod(managed).schedulable_since == NOW
 
 
-def test_a_condition_without_a_transition_time_is_a_trace_of_an_earlier_gate():
+def test_a_condition_without_a_transition_time_is_a_trace_of_an_earlier_scheduling_gate():
     tried = objects.unschedulable(PLAIN, "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
     tried["status"]["conditions"][0]["lastTransitionTime"] = None
     assert pod(tried).schedulable_since == NOW

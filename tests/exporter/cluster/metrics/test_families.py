@@ -36,8 +36,10 @@ def only(metric, series):
     return {key: value for key, value in series.items() if key.partition("{")[0] == metric}
 
 
-def pending(name, space="team-a", count=4, created=NOW - 1000, **more):
-    return objects.unschedulable(objects.pod(name, space, {GPU: count}, created=created, **more), FULL, created + 1)
+def pending(name, in_namespace="team-a", count=4, created=NOW - 1000, **more):
+    return objects.unschedulable(
+        objects.pod(name, in_namespace, {GPU: count}, created=created, **more), FULL, created + 1
+    )
 
 
 def cluster():
@@ -134,7 +136,7 @@ def test_while_nodes_are_unknown_pods_are_exposed():
     assert only("gpugauge_pending_pods", series)
 
 
-def test_while_namespaces_are_unknown_only_a_class_that_the_pod_sets_is_exposed():
+def test_while_namespaces_are_unknown_only_a_workload_class_that_the_pod_sets_is_exposed():
     series = series_of(replace(cluster(), namespaces=None))
     infos = only("gpugauge_gpu_pod_info", series)
     assert infos
@@ -152,7 +154,7 @@ def test_the_oldest_pods_have_series_of_their_own_and_the_workloads_of_the_other
     assert sum(only("gpugauge_pending_pods", series).values()) == 10
 
 
-def test_a_workload_with_several_untracked_pods_is_counted_once():
+def test_a_workload_is_untracked_while_none_of_its_pods_has_series_of_its_own():
     train, other = (objects.owner("Job", name, "team-a") for name in ("train", "other"))
     pods = [
         *(pending(f"train-{number}", owned_by=train, created=NOW - 2000 + number) for number in range(4)),
@@ -164,7 +166,7 @@ def test_a_workload_with_several_untracked_pods_is_counted_once():
     def untracked(limit):
         return series_of(view(pods, []), ClusterConfig(tracked_pods=limit))["gpugauge_pending_workloads_untracked"]
 
-    assert [untracked(limit) for limit in (0, 1, 4, 5, 6, 7)] == [3, 3, 2, 2, 1, 0]
+    assert [untracked(limit) for limit in (0, 1, 4, 5, 6, 7)] == [3, 2, 2, 1, 1, 0]
 
 
 def test_a_pod_has_series_of_its_own_after_a_minute_but_not_while_gated():

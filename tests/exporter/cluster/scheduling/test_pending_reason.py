@@ -64,7 +64,7 @@ def test_the_label_values_of_the_reasons_are_these():
     }
 
 
-def test_a_pod_with_gates_is_gated():
+def test_a_pod_with_scheduling_gates_is_gated():
     assert reason_of(objects.gated(POD, "kueue.x-k8s.io/admission")) == PendingReason.GATED
 
 
@@ -72,7 +72,7 @@ def test_a_pod_without_a_scheduled_condition_is_not_tried():
     assert reason_of(POD) == PendingReason.NOT_TRIED
 
 
-def test_a_pod_whose_gate_was_removed_is_not_tried_while_its_condition_is_that_of_the_gate():
+def test_a_pod_whose_scheduling_gate_was_removed_is_not_tried_while_its_condition_is_that_of_the_gate():
     opened = objects.gated(POD, "x")
     opened["spec"]["schedulingGates"] = []
     assert reason_of(opened) == PendingReason.NOT_TRIED

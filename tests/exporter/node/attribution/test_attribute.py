@@ -139,6 +139,12 @@ def test_a_gpu_instance_carries_the_pod_that_has_all_of_its_compute_instances():
     assert state_of(M1, found) == AllocationState(ExclusiveContainer("team", "a", ""))
 
 
+def test_a_gpu_instance_carries_the_pod_of_its_only_allocated_compute_instance():
+    found = attribute((M, M1, M1C0, M1C1), allocated("a", "MIG-c0"))
+    assert state_of(M1, found) == AllocationState(ExclusiveContainer("team", "a", "main"))
+    assert state_of(M1C1, found) == AllocationState(pods=0)
+
+
 def test_time_slicing_gives_every_pod_an_allocation_and_none_the_labels_of_the_device():
     allocations = [allocation for n in range(4) for allocation in allocated(f"p{n}", f"{UUID}::{n}")]
     answers = set()

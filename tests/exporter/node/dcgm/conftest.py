@@ -1,4 +1,4 @@
-"""The fixture that makes an engine for a test and closes it afterwards."""
+"""The fixture that makes an engine for a test and then closes it."""
 
 import pytest
 

@@ -83,7 +83,7 @@ class EngineFixture:
         self.table._begin += seconds
 
     def config(self, *numbers, interval=1.0, remote="localhost:5555"):
-        return ReaderConfig("dcgm", wanted(*numbers), interval, remote=remote, library=str(self.library))
+        return ReaderConfig("dcgm", wanted(*numbers), interval, remote=remote, libdcgm=str(self.library))
 
     def source(self, *numbers, load=open_library, **more):
         clocks = Clocks(wall=lambda: self.now, steady=lambda: self.t)

@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
+from exporter.node.dcgm import layout
 from exporter.node.dcgm.address import Address, parse_address
 from exporter.node.dcgm.library import SIGNATURES, StatusError, open_library
+from exporter.node.dcgm.reasons import DcgmReason
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.fixture import document, gpu_spec
 from tests.fakes.build import build
@@ -36,6 +38,12 @@ def test_without_any_library_the_reason_is_that_it_is_missing():
     # In a new process: here the loader would return the fake library of the same soname that another test loaded.
     answer = in_a_new_process("", "exporter.node.dcgm.library.open_library()")
     assert "neither libdcgm.so.4 nor libdcgm.so.3 can be loaded" in answer.stderr
+
+
+def test_the_messages_name_the_supported_versions():
+    newest, oldest = layout.SUPPORTED_MAJORS
+    assert f"Neither libdcgm.so.{newest} nor libdcgm.so.{oldest} " in DcgmReason.LIBRARY_MISSING.meaning
+    assert f"neither version {oldest} nor version {newest}" in DcgmReason.LIBRARY_UNSUPPORTED.meaning
 
 
 @pytest.mark.parametrize("sonames", [("libdcgm.so.3", "libdcgm.so.4"), ("libdcgm.so.3",)])

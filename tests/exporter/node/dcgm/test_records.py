@@ -8,7 +8,7 @@ import pytest
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.records import RecordBuffer, RecordReader
-from exporter.node.dcgm.values import number_reason, validated
+from exporter.node.dcgm.values import checked_raw, number_reason
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.validity import age_limit
 from exporter.source import SourceError
@@ -147,8 +147,8 @@ def test_age_limits_follow_the_interval_and_the_kind_of_field():
 
 def test_a_value_above_the_limit_of_its_field_is_out_of_range_and_one_at_the_limit_is_not():
     field = WantedField(203, "int", "gpu", "basic", 100)
-    assert validated(101, field) == (None, "out_of_range")
-    assert validated(100, field) == (100, None)
+    assert checked_raw(101, field) == (None, "out_of_range")
+    assert checked_raw(100, field) == (100, None)
     assert number_reason(5, layout.INT64_BLANK) is None
 
 

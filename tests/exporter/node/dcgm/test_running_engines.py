@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from exporter.node.dcgm.running_engines import foreign_engines, listening_engine
+from exporter.node.dcgm.running_engines import listening_engine, other_engines
 
 
 @pytest.fixture
@@ -53,18 +53,18 @@ def test_a_host_engine_and_an_embedded_engine_are_engines_and_a_client_is_not(tm
     add(11, comm="dcgm-exporter", maps=DCGM + NVML)
     add(12, comm="dcgmi", maps=DCGM)
     add(13, comm="nvidia-smi", maps=NVML)
-    assert sorted(foreign_engines(tmp_path)) == [10, 11]
+    assert sorted(other_engines(tmp_path)) == [10, 11]
 
 
-def test_our_own_engine_is_not_foreign(tmp_path, add):
+def test_our_own_engine_is_no_other_engine(tmp_path, add):
     add(os.getpid(), maps=DCGM + NVML)
-    assert foreign_engines(tmp_path) == ()
+    assert other_engines(tmp_path) == ()
 
 
 def test_a_process_that_has_ended_is_ignored(tmp_path):
     (tmp_path / "99").mkdir()
-    assert foreign_engines(tmp_path) == ()
+    assert other_engines(tmp_path) == ()
 
 
 def test_the_real_proc_can_be_read():
-    assert os.getpid() not in foreign_engines()
+    assert os.getpid() not in other_engines()

@@ -5,6 +5,7 @@ import pytest
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.library import DcgmLibrary
+from exporter.node.devices import field_ids
 from exporter.node.devices.field import fields
 from exporter.node.devices.validity import EVENT_SECONDS
 from exporter.source import SourceError
@@ -79,7 +80,7 @@ def test_no_profiling_field_is_ever_read_live(engine_of):
     engine.at(2.0)
     source.read()
     read_live = libraries[0].read_live
-    assert {layout.FIELD_UUID, layout.FIELD_DRIVER_VERSION} <= read_live
+    assert {field_ids.UUID, field_ids.DRIVER_VERSION} <= read_live
     assert {number for number in read_live if fields()[number].watch == "profiling"} == set()
 
 
@@ -337,7 +338,7 @@ def test_after_a_mig_reconfiguration_the_same_collection_has_the_new_instances_t
     assert readings.inventory[1].mig_uuids == ("MIG-new-5-0",)
 
 
-def test_the_value_of_an_instance_that_was_made_again_with_the_same_ids_is_stale_until_it_is_watched_anew(engine_of):
+def test_the_value_of_an_instance_that_was_made_again_with_the_same_ids_is_stale_until_it_is_watched_again(engine_of):
     again = instance_spec(1, tensor=0.75, tag="new-")
     change = {"event": "mig", "device": uuid_of(0), "at": 10.0, "instances": [again]}
     engine = engine_of(document(mig_gpu_spec(instance_spec(1)), events=[change]))
@@ -513,6 +514,31 @@ def test_a_gpu_without_a_uuid_is_a_problem_and_is_discovered_again(engine_of):
     readings = source.read()
     assert readings.problems == ()
     assert len(samples(readings)) == 2
+
+
+class WatchTimes(DcgmLibrary):
+    """libdcgm that records when fields are watched."""
+
+    def __init__(self, path, engine):
+        self.engine, self.times = engine, []
+        super().__init__(path)
+
+    def status(self, function, *arguments):
+        if function == "dcgmWatchFields" and self.engine.t not in self.times:
+            self.times.append(self.engine.t)
+        return super().status(function, *arguments)
+
+
+def test_the_pause_before_everything_is_watched_again_doubles_until_the_topology_changes(engine_of):
+    blank = {"event": "samples", "at": 0.0, "sentinel": "blank", "fields": ["54"], "devices": [uuid_of(1)]}
+    change = {"event": "mig", "device": uuid_of(0), "at": 20.0, "instances": [instance_spec(1), instance_spec(2)]}
+    engine = engine_of(document(mig_gpu_spec(instance_spec(1)), gpu_spec(1), events=[blank, change]))
+    libraries = []
+    source = engine.source(150, load=lambda path: libraries.append(WatchTimes(path, engine)) or libraries[-1])
+    for second in range(40):
+        engine.at(float(second))
+        source.read()
+    assert libraries[0].times == [0, 5, 15, 20, 25, 35]
 
 
 def test_devices_of_an_engine_whose_clock_is_off_are_discovered_but_their_values_are_stale(engine_of):

@@ -62,6 +62,17 @@ def test_every_row_of_the_shipped_files_can_be_used(file, metrics, labels):
     assert [row.type == "label" for row in counters.rows].count(True) == labels
 
 
+def test_the_file_under_the_gpu_operators_name_has_the_rows_of_the_default_one():
+    """The GPU Operator refers to dcp-metrics-included.csv, so that file is a copy of default-counters.csv."""
+    folder = files("exporter.node.devices").joinpath("defaults")
+    default, copy = (
+        parse(folder.joinpath(name).read_text(encoding="utf-8"), name).rows
+        for name in ("default-counters.csv", "dcp-metrics-included.csv")
+    )
+    assert copy == default
+    assert len(default) == 26
+
+
 @given(st.text())
 def test_no_text_makes_parsing_fail(text):
     counters = parse(text, "f")

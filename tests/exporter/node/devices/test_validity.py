@@ -5,7 +5,16 @@ import pytest
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.field import fields_by_name
 from exporter.node.devices.readings import RejectionReason
-from exporter.node.devices.validity import INFOROM_FIELDS, age_limit, checked, counted, in_range
+from exporter.node.devices.validity import (
+    INFOROM_FIELDS,
+    MAX_AGE_INTERVALS,
+    MIN_SECONDS,
+    age_limit,
+    checked,
+    in_range,
+    rejection_to_count,
+    too_old,
+)
 
 TEMPERATURE = WantedField(150, "int", "gpu", "basic")
 ACTIVITY = WantedField(1001, "float", "instance", "profiling", high=1.0)
@@ -49,6 +58,11 @@ def test_other_quantities_are_not_kept_by_the_inforom(name):
     assert fields_by_name()[name].id not in INFOROM_FIELDS
 
 
+def test_the_meaning_of_stale_has_the_limits():
+    assert MAX_AGE_INTERVALS == 3
+    assert f"older than three intervals (at least {MIN_SECONDS:.0f} s)" in RejectionReason.STALE.meaning
+
+
 def test_a_value_up_to_the_highest_possible_one_is_in_range():
     assert in_range(0, ACTIVITY)
     assert in_range(1.0, ACTIVITY)
@@ -64,8 +78,13 @@ def test_a_value_above_the_range_is_rejected_and_every_other_one_returned():
 
 
 def test_an_event_field_without_a_recent_event_is_no_rejection():
-    assert counted(RejectionReason.BLANK, XID) is None
-    assert counted(RejectionReason.STALE, XID) is None
-    assert counted(RejectionReason.NOT_SUPPORTED, XID) is RejectionReason.NOT_SUPPORTED
-    assert counted(RejectionReason.BLANK, TEMPERATURE) is RejectionReason.BLANK
-    assert counted(None, TEMPERATURE) is None
+    assert rejection_to_count(RejectionReason.BLANK, XID) is None
+    assert too_old(XID) is None
+    assert rejection_to_count(RejectionReason.NOT_SUPPORTED, XID) is RejectionReason.NOT_SUPPORTED
+    assert rejection_to_count(RejectionReason.BLANK, TEMPERATURE) is RejectionReason.BLANK
+    assert rejection_to_count(None, TEMPERATURE) is None
+    assert too_old(TEMPERATURE) is RejectionReason.STALE
+
+
+def test_an_event_field_that_the_library_calls_stale_is_rejected():
+    assert rejection_to_count(RejectionReason.STALE, XID) is RejectionReason.STALE

@@ -7,7 +7,8 @@ import pytest
 
 from exporter.node.nvml.source import NvmlSource
 from exporter.node.simulation.scenario import Scenario, load
-from tests.exporter.node.nvml.fixture import Clock, config
+from tests.clock import Clock
+from tests.exporter.node.nvml.fixture import config
 from tests.fakes.build import build
 from tests.fakes.scenario_table import VARIABLE, ScenarioTable
 

@@ -1,7 +1,6 @@
-"""What the tests of the NVML source share: a clock, scenarios with other events, and samples by device and field."""
+"""What the tests of the NVML source share: scenarios with other events, and samples by device and field."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -13,16 +12,6 @@ from exporter.node.simulation.scenario import Scenario, load
 
 Key = tuple[str, int, int, int]
 ALL = tuple(sorted(fields()))
-
-
-@dataclass
-class Clock:
-    """A clock that a test moves on, in seconds."""
-
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def config(ids: Iterable[int] = ALL) -> ReaderConfig:

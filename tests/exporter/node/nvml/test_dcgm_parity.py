@@ -4,8 +4,9 @@ import msgspec
 import pytest
 
 from exporter.node.nvml.source import NvmlSource
+from tests.clock import Clock
 from tests.exporter.node.dcgm.fixture import EngineFixture
-from tests.exporter.node.nvml.fixture import Clock, config, samples
+from tests.exporter.node.nvml.fixture import config, samples
 from tests.exporter.node.nvml.test_source import MORE_FROM_NVML, NOT_IN_NVML, has_value, near
 from tests.exporter.node.nvml.test_source import fields as known_fields
 

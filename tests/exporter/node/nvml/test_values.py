@@ -44,7 +44,7 @@ def test_the_codes_of_a_failed_library_concern_the_whole_source(code, reason):
 
 
 @pytest.mark.parametrize("raw", [0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF, math.nan, math.inf, ""])
-def test_a_mark_for_none_is_no_value(raw):
+def test_nvmls_value_not_available_nan_and_an_empty_text_are_blank(raw):
     assert not usable(raw)
 
 

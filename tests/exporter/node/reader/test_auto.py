@@ -18,14 +18,14 @@ class Node:
 
     up: set = field(default_factory=set)
     listening: str | None = None
-    foreign: tuple = ()
+    others: tuple = ()
     now: float = 0.0
     opened: list = field(default_factory=list)
     closed: list = field(default_factory=list)
 
     def auto(self, config=CONFIG):
         openers = {choice: lambda config, choice=choice: FakeSource(self, choice, config) for choice in OPENERS}
-        return AutoSource(config, openers, lambda: self.listening, lambda: self.foreign, lambda: self.now)
+        return AutoSource(config, openers, lambda: self.listening, lambda: self.others, lambda: self.now)
 
 
 class FakeSource:
@@ -68,7 +68,7 @@ def test_an_engine_is_embedded_where_no_other_runs():
 
 
 def test_no_second_engine_is_started_beside_another():
-    node = Node(up={"embedded engine", "nvml"}, foreign=(4711,))
+    node = Node(up={"embedded engine", "nvml"}, others=(4711,))
     assert node.auto().read().source == "nvml"
     assert node.opened == [("nvml", "nvml", None)]
 
@@ -89,10 +89,10 @@ def test_when_nothing_answers_the_reason_is_that_of_the_first_candidate_and_noth
 
 
 def test_the_choice_stays_while_it_answers():
-    node = Node(up={"nvml"}, foreign=(1,))
+    node = Node(up={"nvml"}, others=(1,))
     auto = node.auto()
     auto.read()
-    node.up, node.foreign = set(OPENERS), ()
+    node.up, node.others = set(OPENERS), ()
     assert auto.read().source == "nvml"
     assert auto.name == "nvml"
 
@@ -109,7 +109,7 @@ def test_a_chosen_source_that_fails_is_tried_alone_for_a_while():
 
 
 def test_closing_closes_the_chosen_source():
-    node = Node(up={"nvml"}, foreign=(1,))
+    node = Node(up={"nvml"}, others=(1,))
     auto = node.auto()
     auto.close()
     auto.read()

@@ -1,4 +1,4 @@
-"""The reader outlives whatever its process does. Every reader process here is a real one."""
+"""The reader keeps working whatever its process does. Every reader process here is a real one."""
 
 import os
 import signal
@@ -200,13 +200,13 @@ def test_what_a_native_library_prints_does_not_reach_the_pipe(reader_of, tmp_pat
     source = tmp_path / "noisy.c"
     source.write_text(
         "#include <stdio.h>\n#include <string.h>\n"
-        'static void noise(void) { puts("DCGM says hello"); fflush(stdout); }\n'
+        'static void noise(void) { puts("DCGM prints a line"); fflush(stdout); }\n'
         "__attribute__((constructor)) static void loaded(void) { noise(); }\n"
         "int dcgmInit(void) { noise(); return -7; }\n"
     )
     library = tmp_path / "libnoisy.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
-    reader = reader_of(ReaderConfig("dcgm", FIELDS, 100.0, library=str(library)))
+    reader = reader_of(ReaderConfig("dcgm", FIELDS, 100.0, libdcgm=str(library)))
     error = settled(reader.read)
     assert error.reason == "engine_error"
     assert "dcgmInit answered -7" in str(error)

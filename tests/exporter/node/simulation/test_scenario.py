@@ -216,7 +216,7 @@ def test_the_error_for_a_missing_file_lists_the_built_in_scenarios(tmp_path):
         load(str(tmp_path / "missing.json"))
     (tmp_path / "own.json").write_text(json.dumps({"about": "x", "devices": []}))
     assert load(str(tmp_path / "own.json")).at(0).gpus == ()
-    assert load().label == "whole.json"
+    assert load().name == "whole.json"
 
 
 def test_a_scenario_begins_at_its_epoch_or_else_now():
@@ -296,13 +296,16 @@ def test_entity_ids_are_used_again_after_a_reconfiguration_with_another_identity
 
 def test_a_restart_breaks_connections_and_changes_entity_ids():
     tested = scenario(gpu(), gpu(uuid="GPU-b", index=1), events=[{"event": "restart", "at": 10, "for": 5}])
-    found = [(s.connected, s.generation, s.link, [g.entity_id for g in s.gpus]) for s in map(tested.at, (9, 11, 15))]
+    found = [
+        (s.connected, s.generation, s.connection_generation, [g.entity_id for g in s.gpus])
+        for s in map(tested.at, (9, 11, 15))
+    ]
     assert found == [(True, 0, 0, [0, 1]), (False, 1, 1, [1, 2]), (True, 1, 1, [1, 2])]
 
 
 def test_a_disconnection_breaks_connections_only():
     tested = scenario(events=[{"event": "disconnect", "at": 10, "for": 5}])
-    found = [(s.connected, s.generation, s.link) for s in map(tested.at, (9, 11, 15))]
+    found = [(s.connected, s.generation, s.connection_generation) for s in map(tested.at, (9, 11, 15))]
     assert found == [(True, 0, 0), (False, 0, 1), (True, 0, 1)]
 
 

@@ -14,6 +14,7 @@ from exporter.node.simulation.scenario import ScenarioError, builtin
 from exporter.node.simulation.script import ScriptedSample
 from exporter.node.simulation.source import SimulatedSource, validated
 from exporter.source import SourceError
+from tests.clock import Clock
 
 FAKES = Path(__file__).parents[3] / "fakes/scenarios"
 NAMES = [
@@ -36,14 +37,6 @@ NAMES = [
 ]
 WANTED = tuple(fields_by_name()[name].wanted() for name in NAMES)
 POWER, UTIL, XID, USED, ACTIVE, DRAM = 155, 203, 230, 252, 1001, 1005
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 def open_source(scenario, interval=1.0):
