@@ -22,7 +22,7 @@ from alerts.rule import Group, Recording
 ALLOCATION = "namespace_pod_gpu:gpugauge_allocation:info"
 """One series per device and container that the device is allocated to, with the workload of the pod."""
 POD_ALLOCATION = "namespace_pod_gpu:gpugauge_holder:info"
-"""One series per device and container that the device is allocated to, before the workload is joined."""
+"""The same before the join: with the workload only where an exporter exposes it on the allocation itself."""
 GPU_POD = "namespace_pod:gpugauge_gpu_pod:info"
 """One series per pod that requests GPUs, with workload and workload class, as the cluster watcher exposes it."""
 ALLOCATED_PODS = "gpu_instance:holders:count"
@@ -65,7 +65,7 @@ def _stock_allocations() -> str:
 def _pod_allocations() -> str:
     """The allocations of gpugauge; those of dcgm-exporter only for devices without `gpugauge_device_allocated_pods`."""
     allocations = with_node(with_pod_labels("gpugauge_allocation_info", "pod", "container", "uid"))
-    own = by(f"{DEVICE}, {CONTAINER}", allocations)
+    own = by(f"{DEVICE}, {CONTAINER}, workload, workload_type", allocations)
     attributed = by(DEVICE, with_node("gpugauge_device_allocated_pods"))
     stock = f"{_stock_allocations()}\nunless on ({DEVICE})\n{attributed}"
     return f"{own}\nor on ({DEVICE})\n{parenthesized(stock)}"
@@ -82,8 +82,10 @@ _GPU_POD = one_by(
 
 _WITH_WORKLOAD = f"""{POD_ALLOCATION} * on ({POD}) group_left (workload, workload_type) {GPU_POD}
 or on ({POD})
+{POD_ALLOCATION}{{workload!=""}}
+or on ({POD})
 label_replace({relabel(POD_ALLOCATION, ("workload", "pod"))}, "workload_type", "pod", "", "")"""
-"""The workload as the watcher exposes it, else the pod itself."""
+"""The workload as the watcher exposes it, else as the allocation has it, else the pod itself."""
 
 _ALLOCATED_PODS = f"""{by(DEVICE, with_node("gpugauge_device_allocated_pods"))}
 or

@@ -18,8 +18,8 @@ WARM_UP_SECONDS = 1800
 """A pod first pulls images, reads data and compiles. Twice the window, so that none of the samples of an earlier pod
 with the same name is left."""
 
-EXEMPT_FROM = 'alert="low-utilization"'
-"""Selects exemptions from this alert, as the watcher exposes them."""
+EXEMPT_FROM = 'alert=~"GPUPodLowUtilization|low-utilization"'
+"""Selects exemptions from this alert: by the key that the watcher exposes, or by the name of the alert."""
 
 START = f"""{by(POD, with_pod_labels("gpugauge_gpu_pod_start_timestamp_seconds", "pod"))}
 or

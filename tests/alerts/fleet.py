@@ -88,6 +88,8 @@ class Pod:
     containers: tuple[str, ...] = ("main",)
     priorities: tuple[str, ...] = ("", "")
     """The priority class of the pod, as each watcher exposes it."""
+    exposed_workload: str = ""
+    """The workload, where the node exporter exposes it on the allocation."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +122,13 @@ class Node:
         self.cluster = flavor.cluster if cluster is None else cluster
         self.uids: dict[str, tuple[tuple[str, str], ...]] = {}
         self.containers: dict[str, tuple[str, ...]] = {}
+        self.workloads: dict[str, str] = {}
 
     def workload(self, pod: Pod) -> dict[str, str]:
         """The labels that an alert for the pod must have."""
         workload, kind = pod.name, "pod"
+        if pod.exposed_workload and self.flavor.own:
+            workload, kind = pod.exposed_workload, "CronJob"
         if pod.watchers:
             workload, kind = f"job-{pod.name}", "Job"
         return {"pod": pod.name, "node": self.node, "workload": workload, "workload_type": kind}
@@ -142,6 +147,7 @@ class Node:
 
     def pod(self, pod: Pod) -> None:
         self.uids[pod.name], self.containers[pod.name] = pod.uids, pod.containers
+        self.workloads[pod.name] = pod.exposed_workload
         for number in range(pod.watchers):
             self._watch(pod, number)
         for number in range(pod.state_metrics):
@@ -236,6 +242,8 @@ class Node:
             for container in self.containers[pod]:
                 ids = {"namespace": self.namespace, "pod": pod, "container": container}
                 ids |= {f"gpu_{key}": value for key, value in ids.items()} | {"resource": "nvidia_com_gpu"}
+                if self.workloads[pod]:
+                    ids |= {"workload": self.workloads[pod], "workload_type": "CronJob"}
                 for uid, values in self.uids[pod]:
                     alive = gpu.present if values == always(1) else values
                     add("gpugauge_allocation_info", {**ids, "gpu_pod_uid": uid, "sharing": "exclusive"}, alive)

@@ -80,7 +80,8 @@ ROWS = (
     Row("12-mig-unknown", (Gpu(util=0, gi="1"),), never()),
     Row("13-one-of-eight", (Gpu(always(0.95)), *[idle()] * 7), FIRES),
     Row("14-seven-of-eight", (*[Gpu(always(0.95))] * 7, idle()), never()),
-    Row("15-pod-exemption", (idle(),), never(), pods=(Pod(exempt_from="low-utilization"),)),
+    Row("15-pod-exemption", (idle(),), never(), pods=(Pod(exempt_from=ALERT),)),
+    Row("15-pod-exemption-by-key", (idle(),), never(), pods=(Pod(exempt_from="low-utilization"),)),
     Row("15-exemption-from-another", (idle(),), FIRES, pods=(Pod(exempt_from="GPUWorkloadPending"),)),
     Row("16-namespace-exemption", (idle(),), never(), namespace_exempt_from="low-utilization"),
     Row("16-namespace-exemption-from-another", (idle(),), FIRES, namespace_exempt_from="GPUWorkloadPending"),
@@ -159,6 +160,7 @@ ROWS = (
         FIRES,
         pods=(Pod(watchers=2, priorities=("", "high")),),
     ),
+    Row("31-exposed-workload", (idle(),), FIRES, pods=(Pod(watchers=0, state_metrics=1, exposed_workload="nightly"),)),
     Row("30-never-started", (idle(),), never(), pods=(Pod(start=""),)),
 )
 """Rows 01 to 23 are the matrix; the others are cases that it leaves open.
@@ -209,7 +211,7 @@ def allocated_on_two_nodes(fixture: RuleFixture, flavor: Flavor) -> None:
     nodes[1].node += "-old"
     nodes[0].pod(Pod())
     for number, node in enumerate(nodes):
-        node.uids, node.containers = nodes[0].uids, nodes[0].containers
+        node.uids, node.containers, node.workloads = nodes[0].uids, nodes[0].containers, nodes[0].workloads
         node.gpu(number, Gpu(always(0)))
     expression = f'count by (namespace) (ALERTS{{alertname="{ALERT}", namespace="{nodes[0].namespace}"}})'
     fixture.expect(expression, 40, ({"namespace": nodes[0].namespace}, 1.0))

@@ -33,7 +33,7 @@ SAME_RESULT: Mapping[tuple[str, str], str] = {}
 MOMENTS = frozenset({25, 34, 36, 38, 40, 43, 46.5, 50, 56, 60, 62, 66, 75, 80, 86.5})
 """The minutes at which mutants differ from the rules, among those at which the rows expect something."""
 
-DEVICE_ROWS = ("02", "10", "11", "12", "13", "14", "18", "19", "21", "24-lost", "26", "27", "29")
+DEVICE_ROWS = ("02", "10", "11", "12", "13", "14", "18", "19", "21", "24-lost", "26", "27", "29", "31")
 LIMIT_ROWS = ("02", "15", "16", "17", "21", "22", "23", "25", "26", "30")
 SPELLING_ROWS = ("02", "11-mig", "12", "18", "19")
 
