@@ -1,4 +1,7 @@
-"""The alerts GPUExporterDown and GPUWatcherDown: a node exporter, or every cluster watcher, does not answer scrapes."""
+"""The alerts GPUExporterDown (a node's exporter does not answer or is no scrape target) and GPUWatcherDown.
+
+GPUWatcherDown fires where no cluster watcher answers or is a scrape target.
+"""
 
 from alerts.rule import Alert, Area, Group, Notify, Severity
 
@@ -14,7 +17,7 @@ EXPORTER_DOWN = f"""(
   )
 )
 unless on ({NODE}) gpugauge_node_maintenance"""
-"""A scrape target that does not answer, or a node with GPUs that has no target and whose devices no exporter exposes.
+"""A scrape target that does not answer, or a node with GPUs that is no target and whose devices no exporter exposes.
 
 Nodes under maintenance are left out: a driver upgrade evicts the exporter on purpose.
 """
@@ -22,7 +25,7 @@ Nodes under maintenance are left out: a driver upgrade evicts the exporter on pu
 WATCHER_DOWN = """group by (cluster) (present_over_time(up{job=~"gpugauge-node|gpugauge-cluster"}[1h]))
 unless on (cluster)
 (max by (cluster) (up{job="gpugauge-cluster"}) == 1)"""
-"""A cluster where gpugauge is or was scraped within the hour and no watcher answers. One of two replicas is enough."""
+"""A cluster that had any gpugauge target within the last hour, and where no watcher answers. One of two is enough."""
 
 GROUP = Group(
     "gpugauge-exporters",

@@ -1,6 +1,7 @@
-"""Sources: the outside systems that a collection reads, such as DCGM, NVML, the kubelet or the API server.
+"""What a collection of the node exporter reads: the devices (through DCGM, NVML or a scenario) and the kubelet.
 
-Each is read once per collection; an error of one does not keep the others from being read.
+Each is read once per collection; if one fails, the others are still read. Errors of the API server, which the watcher
+follows with watches instead, are SourceErrors, too.
 """
 
 from typing import Protocol, TypeVar
@@ -21,7 +22,7 @@ class SourceError(Exception):
 
 
 class Source(Protocol[T_co]):
-    """An outside system. `read` returns its state as of now or raises SourceError; it never returns an old state."""
+    """An outside system. `read` asks it anew or raises SourceError; it never repeats the result of an earlier read."""
 
     @property
     def name(self) -> str:

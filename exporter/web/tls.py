@@ -1,10 +1,9 @@
-"""Server-side TLS: makes TLS contexts from certificate and key files, again when the files change.
+"""Server-side TLS: loads certificate, key and client CA into a TLS context, and loads them again when a file changes.
 
-Each new connection gets the context of the newest files that can be used.
+A new connection gets the context that was last loaded without an error.
 """
 
 import logging
-import os
 import ssl
 import time
 from collections.abc import Callable
@@ -15,12 +14,12 @@ from exporter.log import StateLog
 
 
 class TlsError(Exception):
-    """No TLS context can be made of the given files. The text is one message that names the file."""
+    """No TLS context can be made of the files. The text is one message that names the file, or certificate and key."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Where certificate and key are, and what clients must present."""
+    """The files of a server, what its clients must present, and the lowest TLS version."""
 
     certificate: Path
     key: Path
@@ -39,7 +38,7 @@ def _no_passphrase() -> str:
 
 
 def context(files: TlsFiles) -> ssl.SSLContext:
-    """Make a context of the files as they are now. Raises TlsError, which names the file that cannot be used."""
+    """Make a context of the files as they are now. Raises TlsError."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = files.min_version
     named = f'"{files.certificate}" with "{files.key}"'
@@ -59,13 +58,13 @@ def context(files: TlsFiles) -> ssl.SSLContext:
 
 
 FileSignature = tuple[tuple[int, int, int] | None, ...]
-"""Inode, size and modification time of each file; None for a file that cannot be found."""
+"""Inode, size and modification time of each file; None for a file that has none of them."""
 
 
 def _signature(files: TlsFiles) -> FileSignature:
     def of(path: Path) -> tuple[int, int, int] | None:
         try:
-            found = os.stat(path)  # noqa: PTH116 follows symbolic links, which Kubernetes replaces
+            found = path.stat()  # of the target: Kubernetes replaces symbolic links
         except OSError:
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns
@@ -74,7 +73,7 @@ def _signature(files: TlsFiles) -> FileSignature:
 
 
 class ReloadingCertificates:
-    """Gives each new connection the TLS context of the newest files that can be used.
+    """Gives each new connection the TLS context that was last loaded without an error.
 
     The files are checked when a client connects, at most once per `every` seconds.
     """

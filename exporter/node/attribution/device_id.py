@@ -1,8 +1,9 @@
-"""Parses the device ids that the kubelet lists, in every spelling of device plugins. No I/O, no state.
+"""Parses the device ids that the kubelet lists, in the known spellings of device plugins. No I/O, no state.
 
-The result refers to a device by UUID, MIG ids, device file, NVML index or PCI address, and names the replica or
-fraction of it, if the id does. Spellings: the NVIDIA plugin's UUIDs with a replica suffix, the older MIG form, GKE's
-device file names, HAMi's numbered shares, PCI addresses of passthrough plugins, and bare indices.
+The result refers to a device by UUID, MIG instance ids, device file, NVML index or PCI address, and names the replica
+or fraction of it, if the id does. Spellings: the NVIDIA plugin's UUIDs with a replica suffix,
+`MIG-GPU-<uuid>/<gi>/<ci>` (before R470), GKE's device file names, HAMi's numbered shares, PCI addresses of passthrough
+plugins, and bare indices. Devices of ResourceClaims are recognized, too.
 """
 
 import re
@@ -14,7 +15,11 @@ from exporter.gpu_names import GpuResources
 from exporter.node.attribution.allocation import Allocation
 
 Share = Literal["exclusive", "replica", "fraction", "passthrough"]
-"""How a device is shared, as far as the id shows: a replica is one of several, through time-slicing or MPS."""
+"""How a device is shared, as far as the id shows.
+
+Replica: one of several through time-slicing or MPS. Fraction: a share given by HAMi. Passthrough: given to a virtual
+machine. Exclusive: the id shows no sharing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,7 @@ class GpuUuid:
 
 @dataclass(frozen=True, slots=True)
 class MigUuid:
-    """A MIG device by its opaque UUID (drivers since R470), or by the older form as it stands; lower case."""
+    """A MIG device by its opaque UUID (drivers since R470) in lower case."""
 
     uuid: str
 
@@ -56,14 +61,14 @@ class NvmlIndex:
 
 @dataclass(frozen=True, slots=True)
 class PciAddress:
-    """The GPU at this address, spelled like `exporter.node.devices.device.Device.pci_bus_id`."""
+    """The GPU at this address, such as `00000000:07:00.0`, in upper case."""
 
     address: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimDevice:
-    """A device of a ResourceClaim: only the API server's ResourceSlices state which GPU it is."""
+    """A device of a ResourceClaim, as `<pool>/<device>`: only the API server's ResourceSlices state which GPU it is."""
 
     name: str
 
@@ -79,7 +84,7 @@ DeviceTarget = GpuUuid | MigUuid | MigInstance | DeviceMinor | NvmlIndex | PciAd
 
 
 class DeviceReference(NamedTuple):
-    """A parsed device id. `replica` distinguishes the replicas of one device; empty on an exclusive device."""
+    """A parsed device id. `replica` is the id of the replica or the number of the fraction; else empty."""
 
     target: DeviceTarget
     share: Share = "exclusive"
@@ -122,7 +127,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], DeviceReference]]
     (_GKE, _gke),
     (_LEGACY_MIG, _legacy_mig),
     (_MIG, lambda match: DeviceReference(MigUuid(match[0]))),
-    # Before the plain UUID: only the exact form of a UUID distinguishes HAMi's suffix from a part of the UUID itself.
+    # Before _GPU, which would match too. The full pattern of a UUID shows where it ends and the number of HAMi begins.
     (_HAMI, lambda match: DeviceReference(GpuUuid(match[1]), "fraction", match[2])),
     (_GPU, lambda match: DeviceReference(GpuUuid(match[0]))),
     (_PCI, _pci),
@@ -133,8 +138,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], DeviceReference]]
 def parse(device_id: str) -> DeviceReference:
     """Parse a device id. Never fails: an unknown spelling gives an `UnknownId` target.
 
-    Everything from the first `::` on is the NVIDIA plugin's replica suffix, whatever stands before it. The number is
-    an arbitrary one, not a share of the device.
+    In a known spelling, the text after the first `::` is the id that the NVIDIA plugin gave to a replica; its number
+    does not state a share of the device. An unknown id is kept whole.
     """
     spelled, replicated, replica = device_id.partition("::")
     lowered = spelled.lower()

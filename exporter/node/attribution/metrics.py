@@ -1,6 +1,6 @@
-"""Makes the metric families of attribution from which devices are allocated to which containers. No I/O.
+"""Makes metric families from an `Attribution` (which devices are allocated to which containers), and caches both.
 
-The families: allocations, replicas, allocated pods, and device ids that match no device.
+No I/O. The families: allocations, replicas, allocated pods, and device ids that match no device.
 """
 
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ def allocation_families(attribution: Attribution, hostname: str) -> tuple[Family
 class AttributionCache:
     """Keeps the last attribution and its families, and makes them again only when devices or allocations change.
 
-    Most collections have the devices and allocations of the one before, and get the same objects, labels included.
+    In most collections neither has changed; then the objects of the collection before are returned, labels included.
     Not thread-safe.
     """
 

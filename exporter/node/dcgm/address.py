@@ -1,4 +1,4 @@
-"""Parses the address of a host engine (nv-hostengine), in every form that `-r` accepts, for libdcgm. No I/O."""
+"""Parses the address of a host engine (nv-hostengine), the value of option `-r`, into what libdcgm takes. No I/O."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ SOCKET = "/tmp/nv-hostengine"  # noqa: S108 - nv-hostengine's own default (its `
 class Address:
     """Where a host engine listens: `host:port`, or the path of a unix socket.
 
-    This is how dcgmConnect_v2 takes it. Only dcgmConnect_v3 takes URLs, and libdcgm before 4.5 has no v3 (header).
+    This is how dcgmConnect_v2 takes it. Only dcgmConnect_v3 takes URLs, and libdcgm before 4.5 has no v3 (its header).
     """
 
     text: str
@@ -22,7 +22,7 @@ class Address:
 
 
 def parse_address(remote: str) -> Address:
-    """Parse `host`, `host:port`, `tcp://host:port`, `unix:///path` or an absolute path.
+    """Parse `host` or `host:port` (also after `tcp://`, an IPv6 host in brackets), `unix:///path` or an absolute path.
 
     Raises SourceError `address_invalid` with a message that names the value.
     """

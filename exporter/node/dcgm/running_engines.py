@@ -1,7 +1,7 @@
-"""Finds the DCGM engines that already run on the node: one that listens on the default socket or port, and processes.
+"""Finds DCGM engines that already run on the node: by the default socket and port, and by the processes in /proc.
 
-Processes are found in /proc. Two engines on one node are not supported by NVIDIA and can deadlock the driver (reported,
-DCGM issue 108), so the `auto` source asks here before it starts an embedded engine.
+Two engines on one node are not supported by NVIDIA and can deadlock the driver (reported, DCGM issue 108), so the
+`auto` source calls this before it starts an embedded engine.
 """
 
 import os
@@ -16,7 +16,10 @@ PROC = Path("/proc")
 
 
 def listening_engine(port: int = PORT, path: str = SOCKET) -> str | None:
-    """Return the address, as `-r` takes it, of a host engine on the default socket or port; None if nothing listens."""
+    """Return the address, in the form that `parse_address` takes, of what listens on the default socket or port.
+
+    It is assumed to be a host engine. None if nothing listens.
+    """
     if _accepts(socket.AF_UNIX, path):
         return f"unix://{path}"
     if _accepts(socket.AF_INET, ("127.0.0.1", port)):
@@ -25,9 +28,9 @@ def listening_engine(port: int = PORT, path: str = SOCKET) -> str | None:
 
 
 def other_engines(proc: Path = PROC) -> tuple[int, ...]:
-    """Return the process ids of other engines: nv-hostengine, or a process that maps both libdcgm and NVML.
+    """Return the process ids of other engines: nv-hostengine, or a process with both libdcgm and NVML loaded.
 
-    A client of an engine maps libdcgm alone. Processes in other pid namespaces, and those whose maps may not be read,
+    A client of an engine loads libdcgm alone. Processes in other pid namespaces, and those whose maps may not be read,
     are not found.
     """
     return tuple(pid for pid in _other_processes(proc) if _is_engine(proc / str(pid)))

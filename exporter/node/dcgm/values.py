@@ -1,6 +1,6 @@
-"""Checks raw values of libdcgm: rejects those with a status other than OK, and blank values. No I/O, no state.
+"""Decides whether a raw value of libdcgm is exposed, and if not, why: by its status, type and range, or as blank.
 
-A blank value is a number or text with which DCGM states that there is no value.
+No I/O, no state. A blank value is a number or text with which DCGM states that there is no value.
 """
 
 from exporter.node.dcgm import layout
@@ -28,7 +28,7 @@ _BLANKS: tuple[RejectionReason, ...] = (
     RejectionReason.NOT_SUPPORTED,
     RejectionReason.NO_PERMISSION,
 )
-"""By distance from the lowest blank value (dcgmvalue.h)."""
+"""Why a number is blank, by how far it is above the lowest blank value of its type: 0 to 3 (dcgmvalue.h)."""
 _TEXT_BLANKS: dict[str, RejectionReason] = {
     layout.STRING_BLANK: RejectionReason.BLANK,
     layout.STRING_NOT_FOUND: RejectionReason.NOT_FOUND,
@@ -38,9 +38,9 @@ _TEXT_BLANKS: dict[str, RejectionReason] = {
 
 
 def number_reason(value: float, blank: float) -> RejectionReason | None:
-    """Return why a raw number is no value, or None when it is one. `blank` is the lowest blank value of its type.
+    """Return why a raw number is blank, or None for a real value. `blank` is the lowest blank value of its type.
 
-    Every number from there on is blank; dcgmvalue.h tests it in the same way.
+    Every number that is at least `blank` is blank, as in dcgmvalue.h.
     """
     if value != value:  # noqa: PLR0124 - the test for NaN
         return RejectionReason.BLANK
@@ -51,7 +51,7 @@ def number_reason(value: float, blank: float) -> RejectionReason | None:
 
 
 def text_reason(text: str) -> RejectionReason | None:
-    """Return why a text is no value, or None when it is one."""
+    """Return why a raw text is blank, or None for a real value."""
     # The test of dcgmvalue.h, which also matches blank texts of newer versions.
     if text.startswith("<<<") and ">>>" in text:
         return _TEXT_BLANKS.get(text, RejectionReason.BLANK)
@@ -59,7 +59,7 @@ def text_reason(text: str) -> RejectionReason | None:
 
 
 def status_reason(status: int) -> RejectionReason | None:
-    """Return why a value with a status other than OK is not exposed; None when that is not due to its field."""
+    """Return the reason for a status other than OK; None for a lost GPU, which is reported once and not per field."""
     return None if status in _NOT_ABOUT_THE_FIELD else _STATUS_REASONS.get(status, RejectionReason.BLANK)
 
 

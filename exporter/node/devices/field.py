@@ -1,7 +1,7 @@
-"""Reads `fields.csv`, the DCGM fields that gpugauge can expose: id, every name, type, unit and scope of each.
+"""Reads `fields.csv`, the DCGM fields that gpugauge can expose: id, kind, scope, watch group, unit, limit, names.
 
 Ids and types are those of NVIDIA's `dcgm_fields.h`, DCGM 3.1 to 4.6. In these versions a field's id never changed but
-its name often did, so every spelling of a name leads to the same id.
+its name often did, so every spelling of a name is mapped to the same id.
 """
 
 import csv
@@ -16,21 +16,21 @@ from exporter.node.devices.device_source import FieldKind, Scope, WantedField, W
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One DCGM field."""
+    """One DCGM field, as in its row of `fields.csv`."""
 
     id: int
     kind: FieldKind
     scope: Scope
     watch: WatchGroup
     unit: str
-    """The unit of the library's value, before any conversion."""
+    """The unit of DCGM's value, before any conversion."""
     high: float | None
     """Largest possible value; anything above is out of range. None where there is no such limit."""
     names: tuple[str, ...]
-    """Every spelling; the classic one of dcgm-exporter's counters file first."""
+    """Every spelling; first the one in dcgm-exporter's default counters file."""
 
     def wanted(self) -> WantedField:
-        """Return the part of it that a source gets."""
+        """Return what a source needs of this field."""
         return WantedField(self.id, self.kind, self.scope, self.watch, self.high)
 
 

@@ -1,7 +1,7 @@
-"""The DCGM field ids that code refers to by name; `fields.csv` has all fields with their types and units.
+"""The DCGM field ids that code refers to by name; `fields.csv` has every field that gpugauge can expose.
 
-The numbers are those of `dcgm_fields.h`, the same in DCGM 3.x and 4.x. Every source uses them: the simulated source and
-the one over NVML return the same fields under the same ids.
+The numbers are those of `dcgm_fields.h`, the same in DCGM 3.1 to 4.6. Every source uses them, though not every source
+has every field.
 """
 
 DRIVER_VERSION = 1
@@ -13,9 +13,9 @@ NAME = 50
 NVML_INDEX = 52
 SERIAL = 53
 UUID = 54
-"""`GPU-…`; of a GPU instance or compute instance `MIG-…`, in DCGM only where there is a compute instance.
+"""`GPU-…`; of a GPU instance or compute instance `MIG-…`.
 
-(DCGM 4.6.0, source.)
+DCGM gives a GPU instance one only if it contains a compute instance (4.6.0, source).
 """
 MINOR_NUMBER = 55
 PCI_BUS_ID = 57
@@ -34,4 +34,4 @@ DRAM_ACTIVE = 1005
 SYSTEM = frozenset({DRIVER_VERSION, NVML_VERSION, GPU_COUNT, CUDA_DRIVER_VERSION})
 """Fields of the node as a whole, which have the same value on every GPU."""
 UTILIZATION = (203, 204, 206, 207)
-"""GPU, memory, encoder and decoder utilization as the driver measures them: not while MIG mode is on."""
+"""GPU, memory, encoder and decoder utilization; the driver does not measure them while MIG mode is on."""

@@ -1,7 +1,8 @@
-"""Reads the wanted fields of one device, each from the part of NVML that has it.
+"""Reads the wanted fields of one device through NVML: one value or rejection for each field.
 
-The parts are plain calls, field values (NVML_FI_*), NVLink counters and GPM. The result is one value or rejection for
-each field.
+Name, UUID and PCI address are those of the `Device`; the others come from plain calls, field values (NVML_FI_*, among
+them the NVLink counters) or GPM. The samples that rates and GPM need are kept between reads. `system_values` reads the
+fields of the node as a whole.
 """
 
 from collections.abc import Callable, Collection
@@ -23,7 +24,7 @@ from exporter.node.nvml.values import NvmlValue, RejectedValue
 
 @dataclass(frozen=True, slots=True)
 class ReadRoute:
-    """The fields of one request by the part of NVML that has them. A field in none of these parts is not supported."""
+    """The fields of one request by the part of NVML that has them. Name, UUID and PCI address need none."""
 
     calls: tuple[NvmlCall, ...]
     field_values: tuple[int, ...]
@@ -32,7 +33,7 @@ class ReadRoute:
 
 
 def route_for(fields: Collection[int], device: Device) -> ReadRoute:
-    """Return the route for these fields on a device of that level.
+    """Return the route for these fields on such a device: a GPU, a MIG device or a compute instance.
 
     NVML accepts the handle of a MIG device for few calls and for no field value; it has no GPM of compute instances.
     """
@@ -120,7 +121,7 @@ def _identity(device: Device) -> dict[int, NvmlValue]:
 
 
 def system_values(versions: dict[str, str]) -> dict[int, NvmlValue]:
-    """Read the fields of the node as a whole (field_ids.SYSTEM); `versions` are those of the session."""
+    """Read the fields of the node as a whole (field_ids.SYSTEM), except the versions that the session has read."""
     named = {field_ids.DRIVER_VERSION: "driver", field_ids.NVML_VERSION: "nvml"}
     functions = {
         field_ids.GPU_COUNT: pynvml.nvmlDeviceGetCount,

@@ -1,8 +1,8 @@
-"""The `auto` source: reads through the first of DCGM and NVML that answers on this node.
+"""The `auto` source: reads from the first of host engine, embedded engine and NVML that answers.
 
-The order: a host engine that can be reached; an embedded engine, only where no other engine runs on the node, because
-two of them can deadlock the driver; NVML. The simulated source is never chosen. It chooses again only after the chosen
-source has failed for a while.
+If a host engine is configured or listens on this node: that engine, then NVML. Otherwise an embedded engine, unless
+another engine runs here (two engines can deadlock the driver), then NVML. `auto` never chooses the simulated source. It
+chooses again when the chosen source fails KEEP_CHOICE_SECONDS or more after its last answer.
 """
 
 import logging
@@ -25,15 +25,15 @@ Choice = Literal["host engine", "embedded engine", "nvml"]
 Opener = Callable[[ReaderConfig], DeviceSource]
 
 KEEP_CHOICE_SECONDS = 30.0
-"""How long after its last answer the chosen source is tried alone: an engine that restarts is soon there again."""
+"""While the chosen source fails, others are tried only this long after its last answer: an engine may be restarting."""
 
 OPENERS: Mapping[Choice, Opener] = {"host engine": DcgmSource, "embedded engine": DcgmSource, "nvml": NvmlSource}
 
 
 class AutoSource:
-    """A DeviceSource that reads through the chosen one.
+    """A DeviceSource that reads from the source it has chosen.
 
-    `name` is the name of the chosen source; before there is one, that of the first choice.
+    `name` is the name of the source that was chosen last; before that, `config.first_source`.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class AutoSource:
         others: Callable[[], tuple[int, ...]] = other_engines,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`listening` gives the address of a host engine on this node; `others` the process ids of other engines."""
+        """`listening` gives the address of a host engine on this node; `others` the ids of processes with an engine."""
         self._config, self._openers, self._clock = config, openers, clock
         self._listening, self._others = listening, others
         self.name = config.first_source
@@ -80,11 +80,11 @@ class AutoSource:
             self._chosen, self.name = source, source.name
             _log.info("reading from %s%s", choice, f"; these did not answer: {_summary(failures)}" if failures else "")
             return self._answered(readings)
-        # The first candidate is the one that the node is meant to have: its reason shows what has to be repaired.
+        # The reason to report is that of the best candidate, which would be chosen if it were repaired.
         raise SourceError(failures[0][1].reason, _summary(failures))
 
     def _candidates(self) -> Iterator[tuple[Choice, ReaderConfig]]:
-        """The sources of this node, best first. Each is looked for only after the ones before it have failed."""
+        """The candidates, best first, one at a time: engines are searched for only when it is their turn."""
         remote = self._config.remote or self._listening()
         if remote is not None:
             yield "host engine", msgspec.structs.replace(self._config, source="dcgm", remote=remote)
