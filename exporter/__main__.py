@@ -1,44 +1,48 @@
 """The command `gpugauge`: parses the arguments and runs the chosen program. The only module that sets exit codes."""
 
+import logging
 import os
 import signal
 import sys
 from collections.abc import Sequence
 
 from exporter import cli, log
-from exporter.config import ConfigError, LogOptions
+from exporter.config import Arguments, ConfigError, LogOptions
 from exporter.web.listener import ListenError
 from exporter.web.tls import TlsError
 
 USAGE = 2
 
 
-def _log(config: LogOptions) -> None:
+def _log(config: LogOptions, warnings: Sequence[str]) -> None:
+    """Set the log up, and begin it with what was found in the command line and the environment."""
     log.setup(sys.stderr, "json" if config.format == "json" else "text", "debug" if config.debug else "info")
+    for warning in warnings:
+        logging.getLogger("exporter").warning("%s", warning)
 
 
-def _node(arguments: cli.Arguments) -> int:
+def _node(arguments: Arguments) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC would report each restart of the kubelet on stderr
     from exporter.node.config import node_config  # noqa: PLC0415 - each program loads only its own libraries
     from exporter.node.program import run  # noqa: PLC0415 - likewise
 
     config = node_config(arguments, os.environ)
-    _log(config.log)
+    _log(config.log, config.warnings)
     run(config, os.environ)
     return 0
 
 
-def _cluster(arguments: cli.Arguments) -> int:
+def _cluster(arguments: Arguments) -> int:
     from exporter.cluster.config import watcher_config  # noqa: PLC0415 - each program loads only its own libraries
     from exporter.cluster.pipeline import run  # noqa: PLC0415 - likewise
 
     config = watcher_config(arguments)
-    _log(config.log)
+    _log(config.log, config.warnings)
     run(config, os.environ)
     return 0
 
 
-def _metrics(_arguments: cli.Arguments) -> int:
+def _metrics(_arguments: Arguments) -> int:
     from exporter.commands.metrics import markdown  # noqa: PLC0415 - each program loads only its own libraries
 
     sys.stdout.write(markdown())
@@ -63,6 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     _install_first_signal_handlers()
     try:
         arguments = cli.parse(sys.argv[1:] if argv is None else argv, os.environ)
+        if arguments.output:
+            sys.stdout.write(arguments.output)
+            return 0
         return RUNNERS[arguments.command](arguments)
     except (ConfigError, ListenError, TlsError) as error:
         print(f"gpugauge: {error}", file=sys.stderr)  # noqa: T201 - the edge

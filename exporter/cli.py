@@ -1,258 +1,136 @@
-"""The command line: the flags of each command, and the environment variables that give their defaults."""
+"""The command line: reads the words and the environment by the rows of `exporter/flags.py`, and writes the help.
 
-import argparse
+Flags are spelled as dcgm-exporter's parser, Go's `flag` package, takes them: `-name` and `--name` are the same, a value
+follows after `=` or as the next word, and the first word that is no flag ends the flags.
+"""
+
+import shlex
+import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from exporter import VERSION
-from exporter.config import DEFAULT_INTERVAL_SECONDS, ConfigError, parse_bool
+from exporter.config import Arguments, ConfigError
+from exporter.flags import COMMANDS, Command, Flag
 
-Arguments = argparse.Namespace
-DEFAULT_KUBELET_SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
-DEFAULT_INTERVAL_MS = f"{DEFAULT_INTERVAL_SECONDS * 1000:.0f}"
-
-# Flags of dcgm-exporter that are ignored for compatibility, so that a manifest can stay as it is: first those with a
-# value and their short forms, then Boolean ones.
-IGNORED_FLAGS = {
-    "--devices": "-d", "--switch-devices": "-s", "--cpu-devices": "-p", "--configmap-data": "-m",
-    "--xid-count-window-size": "-x", "--clock-events-count-window-size": None, "--dcgm-log-level": None,
-    "--kubernetes-gpu-id-type": None, "--kubernetes-pod-label-allowlist-regex": None,
-    "--hpc-job-mapping-dir": None, "--gpu-bind-unbind-poll-interval": None, "--dump-directory": None,
-    "--dump-retention": None,
-}  # fmt: skip
-IGNORED_BOOLEAN_FLAGS = (
-    "--kubernetes-enable-pod-labels", "--kubernetes-enable-pod-uid", "--fake-gpus", "--enable-dcgm-log",
-    "--kubernetes-virtual-gpus", "--kubernetes-enable-dra", "--disable-startup-validate",
-    "--enable-gpu-bind-unbind-watch", "--dump-enabled", "--dump-compression", "--enable-pprof",
-)  # fmt: skip
+OTHER_PROGRAM = "dcgm-exporter"
+"""Containers that started dcgm-exporter may have this name as their first argument."""
+HELP_COLUMNS = 100
 
 
-class EnvironmentDefaults:
-    """The environment variables that give flags their defaults."""
+class _Given(NamedTuple):
+    """A flag on the command line: its row, how it was spelled, and the text of its value."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = values
-
-    def text(self, name: str, default: str) -> str:
-        """The variable's value, or `default` where it is not set or empty."""
-        return self._values.get(name) or default
-
-    def boolean(self, name: str) -> bool:
-        """The variable as a Boolean; false where it is not set. Raises ConfigError, which names the variable."""
-        try:
-            return parse_bool(self._values.get(name, ""))
-        except ConfigError as error:
-            raise ConfigError(f"{name}: {error}") from None
+    flag: Flag
+    spelling: str
+    text: str
 
 
-class CommandParser(argparse.ArgumentParser):
-    """An argument parser that reports an error as ConfigError, with one message."""
+def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Arguments:
+    """Parse the arguments of the chosen command; without a command, `node` is meant.
 
-    def error(self, message: str) -> Any:
-        raise ConfigError(f"{message}; see {self.prog} --help")
-
-
-class _IgnoredFlag(argparse.Action):
-    """Records which flags that are ignored for compatibility were given."""
-
-    def __call__(
-        self,
-        _parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        _values: Any,
-        option: str | None = None,
-    ) -> None:
-        namespace.ignored_flags = [*(namespace.ignored_flags or ()), option]
+    A variable is read where its flag is not given. Raises ConfigError with one message, which names the flag or
+    variable and the value.
+    """
+    command, words = _command(argv)
+    given, rest = _split(command, words)
+    output = _output(command, given)
+    values = {} if output else _values(command, given, environment)
+    warnings = (*_ignored(command, given, environment), *_ignored_words(rest))
+    return Arguments(command=command.name, output=output, warnings=warnings, **values)
 
 
-def parse(argv: Sequence[str], environment: Mapping[str, str]) -> argparse.Namespace:
-    """Parse the arguments of the chosen command; without a command, `node` is meant. Raises ConfigError."""
-    command, rest = ("node", list(argv))
-    if argv and argv[0] in COMMANDS:
-        command, rest = argv[0], list(argv[1:])
-    elif argv and not argv[0].startswith("-"):
-        raise ConfigError(f"unknown command {argv[0]!r}; there are {', '.join(COMMANDS)}")
-    parser = PARSERS[command](EnvironmentDefaults(environment))
-    arguments = parser.parse_args(rest)
-    arguments.command = command
-    return arguments
+def _command(argv: Sequence[str]) -> tuple[Command, list[str]]:
+    words = list(argv)
+    if words and words[0].rpartition("/")[2] == OTHER_PROGRAM:
+        words = words[1:]
+    if not words or words[0].startswith("-"):
+        return COMMANDS["node"], words
+    if words[0] not in COMMANDS:
+        raise ConfigError(f"unknown command {words[0]!r}; there are {', '.join(COMMANDS)}")
+    return COMMANDS[words[0]], words[1:]
 
 
-def _parser(command: str, about: str) -> CommandParser:
-    parser = CommandParser(
-        prog=f"gpugauge {command}",
-        description=about,
-        allow_abbrev=False,
-        epilog=f"Commands: {', '.join(COMMANDS)}; without one, node is meant.",
-    )
-    parser.add_argument("--version", "-v", action="version", version=f"gpugauge {VERSION}")
-    return parser
+def _split(command: Command, words: list[str]) -> tuple[list[_Given], list[str]]:
+    """Take the flags from the words; the second result are the words after them. Raises ConfigError."""
+    rows = {name.lstrip("-"): flag for flag in (*command.flags(), *command.ignored) for name in flag.names()}
+    given, rest = [], list(words)
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
+        if word == "--":
+            break
+        spelling, has_value, text = word.partition("=")
+        flag = rows.get(spelling.removeprefix("-").removeprefix("-"))
+        if flag is None:
+            raise ConfigError(f"unknown flag {spelling!r}; see gpugauge {command.name} --help")
+        if not has_value:
+            if not flag.value.boolean and not rest:
+                raise ConfigError(f"{spelling} needs a value; see gpugauge {command.name} --help")
+            text = "true" if flag.value.boolean else rest.pop(0)
+        given.append(_Given(flag, spelling, text))
+    return given, rest
 
 
-def _bool(text: str) -> bool:
+def _values(command: Command, given: Sequence[_Given], environment: Mapping[str, str]) -> dict[str, Any]:
+    values = {}
+    for flag in command.flags():
+        texts = [(each.spelling, each.text) for each in given if each.flag == flag]
+        if not texts and environment.get(flag.variable):
+            texts = [(flag.variable, environment[flag.variable])]
+        read = [_read(flag, *text) for text in texts or [("default", flag.default)]]
+        values[flag.name.replace("-", "_")] = sum(read, ()) if flag.value.adds_up else read[-1]
+    return values
+
+
+def _read(flag: Flag, origin: str, text: str) -> Any:
+    """Read a value; `origin` is the flag or variable that has it. Raises ConfigError."""
     try:
-        return parse_bool(text)
+        return flag.value.read(text)
     except ConfigError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise ConfigError(f"{origin}: {error}") from None
 
 
-def _boolean_flag(group: argparse._ArgumentGroup, flags: tuple[str, ...], *, default: bool, help: str = "") -> None:
-    """Add a Boolean flag that may be given alone or, as Go programs accept it, as `--flag=true`."""
-    group.add_argument(*flags, nargs="?", const=True, type=_bool, default=default, metavar="BOOL", help=help)
+def _ignored(command: Command, given: Sequence[_Given], environment: Mapping[str, str]) -> list[str]:
+    flags = [each.spelling for each in given if each.flag in command.ignored]
+    variables = [flag.variable for flag in command.ignored if environment.get(flag.variable)]
+    found = dict.fromkeys([*flags, *variables])
+    return [f"ignored for compatibility: {', '.join(found)}"] if found else []
 
 
-def _serving(parser: CommandParser, env: EnvironmentDefaults, address: str) -> None:
-    serving = parser.add_argument_group("serving")
-    serving.add_argument(
-        "--address", "-a", default=env.text("DCGM_EXPORTER_LISTEN", address), help=f"listen address (default {address})"
+def _ignored_words(rest: Sequence[str]) -> list[str]:
+    return [f"words after the flags are ignored: {shlex.join(rest)}"] if rest else []
+
+
+def _output(command: Command, given: Sequence[_Given]) -> str:
+    """What is to be printed instead of running the command; empty where it is to run."""
+    asked = {each.flag.name for each in given if each.flag.value.boolean and each.text == "true"}
+    if "help" in asked:
+        return usage(command)
+    return f"gpugauge {VERSION}\n" if "version" in asked else ""
+
+
+def usage(command: Command) -> str:
+    """Write the help of a command: the commands, then its flags by group."""
+    lines = ["Commands (without one, node is meant):"]
+    lines += [f"  gpugauge {each.name:8} {each.about}" for each in COMMANDS.values()]
+    lines += ["", f"Flags of gpugauge {command.name}:"]
+    for group, flags in command.groups.items():
+        lines += ["", f"{group}:"]
+        for flag in flags:
+            lines += [f"  {' '.join([', '.join(flag.names()), flag.value.placeholder]).rstrip()}", *_explained(flag)]
+    return "\n".join(lines) + "\n"
+
+
+def _explained(flag: Flag) -> list[str]:
+    facts = [f"default {flag.default}"] if flag.default else []
+    facts += [f"variable {flag.variable}"] if flag.variable else []
+    text = f"{flag.help} ({'; '.join(facts)})" if facts else flag.help
+    indent = " " * 6
+    return textwrap.wrap(
+        text,
+        HELP_COLUMNS,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
-    serving.add_argument(
-        "--web-config-file",
-        default=env.text("DCGM_EXPORTER_WEB_CONFIG_FILE", ""),
-        help="web configuration file of Prometheus exporters: TLS and headers",
-    )
-    _boolean_flag(
-        serving,
-        ("--web-systemd-socket",),
-        default=env.boolean("DCGM_EXPORTER_SYSTEMD_SOCKET"),
-        help="serve on the socket that systemd passes",
-    )
-    logs = parser.add_argument_group("log")
-    logs.add_argument("--log-format", choices=("text", "json"), default=env.text("DCGM_EXPORTER_LOG_FORMAT", "text"))
-    _boolean_flag(logs, ("--debug",), default=env.boolean("DCGM_EXPORTER_DEBUG"))
-
-
-def _resource_names(group: argparse._ArgumentGroup, env: EnvironmentDefaults) -> None:
-    group.add_argument(
-        "--nvidia-resource-names",
-        default=env.text("NVIDIA_RESOURCE_NAMES", ""),
-        metavar="NAMES",
-        help="further resource names that mean GPUs",
-    )
-
-
-def node_parser(env: EnvironmentDefaults) -> CommandParser:
-    """Make the parser of the node exporter's flags."""
-    parser = _parser("node", "Serve GPU metrics of this node, attributed to the pods that its GPUs are allocated to.")
-    _serving(parser, env, ":9400")
-    _reading(parser, env)
-    _attribution(parser, env)
-    _labels(parser, env)
-    parser.set_defaults(ignored_flags=None)
-    for flag, short in IGNORED_FLAGS.items():
-        parser.add_argument(flag, *filter(None, (short,)), action=_IgnoredFlag, help=argparse.SUPPRESS)
-    for flag in IGNORED_BOOLEAN_FLAGS:
-        parser.add_argument(flag, nargs="?", action=_IgnoredFlag, help=argparse.SUPPRESS)
-    return parser
-
-
-def _reading(parser: CommandParser, env: EnvironmentDefaults) -> None:
-    reading = parser.add_argument_group("reading devices")
-    reading.add_argument(
-        "--source",
-        choices=("auto", "dcgm", "nvml", "simulated"),
-        default=env.text("GPUGAUGE_SOURCE", "auto"),
-        help="auto: a reachable host engine, else an embedded one, else NVML; never simulated",
-    )
-    reading.add_argument(
-        "--remote-hostengine-info",
-        "-r",
-        default=None,
-        metavar="ADDRESS",
-        help="host engine as host:port, tcp://host:port or unix:///path",
-    )
-    reading.add_argument(
-        "--collect-interval",
-        "-c",
-        default=env.text("DCGM_EXPORTER_INTERVAL", DEFAULT_INTERVAL_MS),
-        metavar="MS",
-        help=f"milliseconds between collections (default {DEFAULT_INTERVAL_MS})",
-    )
-    reading.add_argument(
-        "--collectors",
-        "-f",
-        default=env.text("DCGM_EXPORTER_COLLECTORS", ""),
-        metavar="FILE",
-        help="counters file: name, type, help",
-    )
-    reading.add_argument("--expected-gpus", type=int, default=0, metavar="N", help="how many GPUs the node should have")
-    reading.add_argument(
-        "--libdcgm",
-        default=env.text("GPUGAUGE_LIBDCGM", ""),
-        metavar="FILE",
-        help="libdcgm.so.4 or .so.3 where the loader does not find it",
-    )
-    reading.add_argument(
-        "--scenario",
-        default=env.text("GPUGAUGE_SCENARIO", ""),
-        metavar="FILE",
-        help="scenario of --source simulated: a built-in name or a file",
-    )
-
-
-def _attribution(parser: CommandParser, env: EnvironmentDefaults) -> None:
-    attribution = parser.add_argument_group("attribution")
-    _boolean_flag(
-        attribution,
-        ("--kubernetes", "-k"),
-        default=env.boolean("DCGM_EXPORTER_KUBERNETES"),
-        help="attribute devices to pods",
-    )
-    attribution.add_argument(
-        "--pod-resources-kubelet-socket",
-        default=env.text("DCGM_POD_RESOURCES_KUBELET_SOCKET", DEFAULT_KUBELET_SOCKET),
-        metavar="PATH",
-    )
-    _resource_names(attribution, env)
-
-
-def _labels(parser: CommandParser, env: EnvironmentDefaults) -> None:
-    labels = parser.add_argument_group("labels of DCGM-named series")
-    labels.add_argument(
-        "--hostname-label",
-        choices=("hostname", "Hostname", "both", "none"),
-        default=env.text("GPUGAUGE_HOSTNAME_LABEL", "hostname"),
-    )
-    _boolean_flag(labels, ("--no-hostname", "-n"), default=env.boolean("DCGM_EXPORTER_NO_HOSTNAME"))
-    labels.add_argument(
-        "--allocation-labels", choices=("pod", "none"), default=env.text("GPUGAUGE_ALLOCATION_LABELS", "pod")
-    )
-    _boolean_flag(labels, ("--use-old-namespace", "-o"), default=env.boolean("DCGM_EXPORTER_USE_OLD_NAMESPACE"))
-    _boolean_flag(
-        labels,
-        ("--replace-blanks-in-model-name", "--rbmn"),
-        default=env.boolean("DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME"),
-    )
-
-
-def cluster_parser(env: EnvironmentDefaults) -> CommandParser:
-    """Make the parser of the cluster watcher's flags."""
-    parser = _parser("cluster", "Serve metrics of the cluster: pending GPU pods and their reasons, free capacity.")
-    _serving(parser, env, ":9410")
-    api = parser.add_argument_group("API server")
-    api.add_argument(
-        "--kubeconfig",
-        default=env.text("KUBECONFIG", ""),
-        metavar="FILE",
-        help="without it, the pod's service account is used",
-    )
-    api.add_argument("--context", default="", help="context of the kubeconfig")
-    api.add_argument("--api-server", default="", metavar="URL", help="a plain address without authentication")
-    _resource_names(api, env)
-    parser.add_argument(
-        "--interval",
-        type=float,
-        default=DEFAULT_INTERVAL_SECONDS,
-        metavar="SECONDS",
-        help="seconds between collections",
-    )
-    return parser
-
-
-def metrics_parser(_env: EnvironmentDefaults) -> CommandParser:
-    """Make the parser of `gpugauge metrics`."""
-    return _parser("metrics", "Print every metric that the programs can expose, as Markdown.")
-
-
-PARSERS = {"node": node_parser, "cluster": cluster_parser, "metrics": metrics_parser}
-COMMANDS = tuple(PARSERS)

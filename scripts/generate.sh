@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes every generated file: kubelet stubs, rules, dashboards, metric reference, troubleshooting.
+# Writes every generated file: kubelet stubs, rules, dashboards, metric reference, troubleshooting, flags.
 # Usage: scripts/generate.sh [--check]   (--check writes to a temporary folder and fails on a difference)
 set -euo pipefail
 
@@ -14,6 +14,7 @@ generate() { # below folder $1
   "$python" -m dashboards --output "$1/deploy/generated/dashboards"
   "$python" -m exporter metrics >"$1/docs/metrics.md"
   "$python" -m scripts.troubleshooting >"$1/docs/troubleshooting.md"
+  "$python" -m scripts.flags >"$1/docs/flags.md"
 }
 
 if [ "${1:-}" != "--check" ]; then

@@ -1,16 +1,13 @@
 """The cluster watcher's configuration: checks the command line and makes one frozen record of it."""
 
-import argparse
 from dataclasses import dataclass
 
 from exporter.config import (
     DEFAULT_INTERVAL_SECONDS,
-    MAX_INTERVAL_SECONDS,
-    ConfigError,
+    Arguments,
     LogOptions,
     WebOptions,
     log_options,
-    parse_names,
     web_options,
 )
 
@@ -56,20 +53,17 @@ class WatcherConfig:
     web: WebOptions
     log: LogOptions
     cluster: ClusterConfig
+    warnings: tuple[str, ...] = ()
+    """Messages for the log, about what was given and is not used."""
 
 
-def watcher_config(arguments: argparse.Namespace) -> WatcherConfig:
-    """Check the command line. Raises ConfigError with one message."""
-    if not 1 <= arguments.interval <= MAX_INTERVAL_SECONDS:
-        raise ConfigError(f"--interval {arguments.interval} is outside 1..{MAX_INTERVAL_SECONDS} seconds")
-    return WatcherConfig(
-        web=web_options(arguments),
-        log=log_options(arguments),
-        cluster=ClusterConfig(
-            api_server=arguments.api_server or None,
-            kubeconfig=arguments.kubeconfig or None,
-            context=arguments.context or None,
-            resources=parse_names(arguments.nvidia_resource_names),
-            interval=arguments.interval,
-        ),
+def watcher_config(arguments: Arguments) -> WatcherConfig:
+    """Make the configuration of values that were checked when they were read."""
+    cluster = ClusterConfig(
+        api_server=arguments.api_server or None,
+        kubeconfig=arguments.kubeconfig or None,
+        context=arguments.context or None,
+        resources=arguments.nvidia_resource_names,
+        interval=arguments.interval,
     )
+    return WatcherConfig(web_options(arguments), log_options(arguments), cluster, arguments.warnings)

@@ -1,30 +1,20 @@
-"""Checks the node exporter's command line and environment, and makes a `NodeConfig` of them.
+"""Makes a `NodeConfig` of the node exporter's command line and environment.
 
-In: the parsed arguments. Out: the checked configuration, or ConfigError with a message for the user.
+In: the parsed arguments, whose values were checked. Out: the configuration, with warnings for the user.
 """
 
-import argparse
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from exporter.config import (
-    MAX_INTERVAL_SECONDS,
-    ConfigError,
-    LogOptions,
-    WebOptions,
-    log_options,
-    parse_names,
-    web_options,
-)
+from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options
 from exporter.node.devices.device_source import SourceName
 from exporter.node.devices.labels import LabelStyle
 
 DEFAULT_COUNTERS = "/etc/dcgm-exporter/default-counters.csv"
 """Where the images of dcgm-exporter and of gpugauge have the file; the GPU Operator refers to it by this path."""
 MIN_INTERVAL_MS = 100
-MAX_INTERVAL_MS = MAX_INTERVAL_SECONDS * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,52 +39,42 @@ class NodeConfig:
     """Further resource names that mean GPUs."""
     expected_gpus: int
     style: LabelStyle
-    ignored_flags: tuple[str, ...] = ()
-    """Flags of dcgm-exporter that were given and are ignored for compatibility."""
+    warnings: tuple[str, ...] = ()
+    """Messages for the log, about what was given and is not used as it is."""
 
 
-def node_config(arguments: argparse.Namespace, environment: Mapping[str, str]) -> NodeConfig:
-    """Check the command line and the environment. Raises ConfigError."""
+def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeConfig:
+    """Make the configuration of values that were checked when they were read."""
     return NodeConfig(
         web=web_options(arguments),
         log=log_options(arguments),
         source=arguments.source,
-        interval=parse_interval(str(arguments.collect_interval)),
+        interval=max(arguments.collect_interval, MIN_INTERVAL_MS) / 1000,
         counters_file=counters_path(arguments.collectors),
         kubernetes=arguments.kubernetes,
         kubelet_socket=arguments.pod_resources_kubelet_socket,
-        remote=remote_address(arguments, environment),
+        remote=arguments.remote_hostengine_info or None,
         scenario=Path(arguments.scenario) if arguments.scenario else None,
         libdcgm=Path(arguments.libdcgm) if arguments.libdcgm else None,
-        resource_names=parse_names(arguments.nvidia_resource_names),
+        resource_names=arguments.nvidia_resource_names,
         expected_gpus=arguments.expected_gpus,
         style=label_style(arguments, environment),
-        ignored_flags=tuple(arguments.ignored_flags or ()),
+        warnings=(*arguments.warnings, *_warnings(arguments, environment)),
     )
 
 
-def parse_interval(text: str) -> float:
-    """Convert `--collect-interval` from milliseconds to seconds. Raises ConfigError outside 0.1 s to 1 h."""
-    try:
-        milliseconds = int(text)
-    except ValueError:
-        raise ConfigError(f"--collect-interval {text!r} is not a whole number of milliseconds") from None
-    if not MIN_INTERVAL_MS <= milliseconds <= MAX_INTERVAL_MS:
-        raise ConfigError(
-            f"--collect-interval {milliseconds} is outside {MIN_INTERVAL_MS}..{MAX_INTERVAL_MS} milliseconds"
-        )
-    return milliseconds / 1000
+def _warnings(arguments: Arguments, environment: Mapping[str, str]) -> Iterator[str]:
+    milliseconds = arguments.collect_interval
+    if milliseconds < MIN_INTERVAL_MS:
+        yield f"a collection interval of {milliseconds} ms is too short: {MIN_INTERVAL_MS} ms are used"
+    if arguments.kubernetes and not environment.get("NODE_NAME"):
+        name = node_name(environment)
+        yield f"NODE_NAME is not set: {name!r} stands for the name of the node; set it from spec.nodeName"
 
 
 def node_name(environment: Mapping[str, str]) -> str:
     """The Kubernetes node name from NODE_NAME where it is set, else the machine's host name."""
     return environment.get("NODE_NAME") or socket.gethostname()
-
-
-def remote_address(arguments: argparse.Namespace, environment: Mapping[str, str]) -> str | None:
-    """The host engine's address; None means that no host engine was named."""
-    given = arguments.remote_hostengine_info or environment.get("DCGM_REMOTE_HOSTENGINE_INFO")
-    return str(given) if given else None
 
 
 def counters_path(given: str | None) -> Path | None:
@@ -105,7 +85,7 @@ def counters_path(given: str | None) -> Path | None:
     return usual if usual.is_file() else None
 
 
-def label_style(arguments: argparse.Namespace, environment: Mapping[str, str]) -> LabelStyle:
+def label_style(arguments: Arguments, environment: Mapping[str, str]) -> LabelStyle:
     """The options that rename or leave out labels of DCGM-named series."""
     return LabelStyle(
         hostname=node_name(environment),

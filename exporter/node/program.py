@@ -85,8 +85,6 @@ class NodeProgram:
         self._log_problems(loaded)
         if config.source == "simulated":
             logger.warning("the GPUs are simulated: nothing in /metrics is measured")
-        if config.ignored_flags:
-            logger.warning("ignored for compatibility: %s", ", ".join(config.ignored_flags))
 
     def collect(self) -> Snapshot:
         """Make one collection, after reloading the counters file if that was asked for."""

@@ -1,12 +1,16 @@
 """Flags and environment variables have the names and meanings that they have in dcgm-exporter's manifests."""
 
+import re
+import socket
 from typing import get_args, get_type_hints
 
 import pytest
 
-from exporter.cli import EnvironmentDefaults, node_parser, parse
+from exporter import VERSION
+from exporter.cli import parse, usage
 from exporter.cluster.config import ClusterConfig, watcher_config
 from exporter.config import ConfigError
+from exporter.flags import COMMANDS
 from exporter.node.config import NodeConfig, node_config
 from exporter.node.devices.labels import LabelStyle
 
@@ -45,24 +49,44 @@ def test_a_flag_takes_precedence_over_its_variable():
     assert config("-a", ":1", "-c", "5000", DCGM_EXPORTER_LISTEN=":2", DCGM_EXPORTER_INTERVAL="1").interval == 5.0
     assert config("--kubernetes=false", DCGM_EXPORTER_KUBERNETES="1").kubernetes is False
     assert config("-k").kubernetes is True
+    assert config("-r", "other:1", DCGM_REMOTE_HOSTENGINE_INFO="localhost:5555").remote == "other:1"
 
 
-def test_flags_that_are_ignored_for_compatibility_are_accepted_and_reported():
-    assert config("--fake-gpus", "-d", "f", "--kubernetes-virtual-gpus=true").ignored_flags == (
-        "--fake-gpus",
-        "-d",
-        "--kubernetes-virtual-gpus",
+def test_an_empty_variable_counts_as_not_set():
+    assert config(GPUGAUGE_SOURCE="", DCGM_EXPORTER_INTERVAL="", DCGM_EXPORTER_KUBERNETES="").interval == 30.0
+
+
+def test_flags_and_variables_that_are_ignored_for_compatibility_are_accepted_and_reported_once():
+    given = ("--fake-gpus", "-d", "f", "--kubernetes-virtual-gpus=true", "-d", "g")
+    assert config(*given, DCGM_HPC_JOB_MAPPING_DIR="/jobs", KUBERNETES_ENABLE_DRA="").warnings == (
+        "ignored for compatibility: --fake-gpus, -d, --kubernetes-virtual-gpus, DCGM_HPC_JOB_MAPPING_DIR",
     )
+
+
+@pytest.mark.parametrize("flag", COMMANDS["node"].ignored, ids=lambda flag: flag.name)
+def test_every_flag_that_is_ignored_has_a_variable_that_is_reported(flag):
+    assert config(**{flag.variable: "true"}).warnings == (f"ignored for compatibility: {flag.variable}",)
 
 
 @pytest.mark.parametrize(
     ("argv", "environment", "message"),
     [
-        (["-c", "0"], {}, "--collect-interval 0 is outside 100..3600000 milliseconds"),
-        (["-c", "fast"], {}, "--collect-interval 'fast' is not a whole number of milliseconds"),
+        (["-c", "fast"], {}, "-c: 'fast' is not a whole number"),
+        (["-c", "3600001"], {}, "-c: 3600001 is more than 3600000 milliseconds"),
+        (["--expected-gpus=-1"], {}, "--expected-gpus: -1 is less than 0"),
         (["frobnicate"], {}, "unknown command 'frobnicate'; there are node, cluster"),
-        (["--nonsense"], {}, "unrecognized arguments: --nonsense; see gpugauge node --help"),
-        (["--kubernetes=perhaps"], {}, "'perhaps' is neither true nor false"),
+        (["--nonsense"], {}, "unknown flag '--nonsense'; see gpugauge node --help"),
+        (["---kubernetes"], {}, "unknown flag '---kubernetes'; see gpugauge node --help"),
+        (["-c5000"], {}, "unknown flag '-c5000'; see gpugauge node --help"),
+        (["-c 5000\n"], {}, "unknown flag '-c 5000\\n'; see gpugauge node --help"),
+        (["-c"], {}, "-c needs a value; see gpugauge node --help"),
+        (["--kubernetes=perhaps"], {}, "--kubernetes: 'perhaps' is neither true nor false"),
+        (["--source", "dcgmm"], {}, "--source: 'dcgmm' is none of auto, dcgm, nvml, simulated"),
+        (["--source", "dcgmm", "--source", "dcgm"], {}, "--source: 'dcgmm' is none of"),
+        (["-a", ":9400\n"], {}, "-a: ':9400\\n' is not an address to listen on"),
+        (["cluster", "--interval", "0.5"], {}, "--interval: 0.5 is outside 1..3600 seconds"),
+        (["cluster", "--interval", "nan"], {}, "--interval: nan is outside 1..3600 seconds"),
+        (["cluster", "--interval", "often"], {}, "--interval: 'often' is not a number"),
         ([], {"DCGM_EXPORTER_KUBERNETES": "yes"}, "DCGM_EXPORTER_KUBERNETES: 'yes' is neither true nor false"),
     ],
 )
@@ -73,16 +97,110 @@ def test_a_bad_value_gets_one_message(argv, environment, message):
     assert "\n" not in str(error.value)
 
 
+def with_variables():
+    """Each flag of each command that has a variable and does not take every text."""
+    for command in COMMANDS.values():
+        for flag in command.flags():
+            if flag.variable and flag.value.read is not str and not flag.value.adds_up:
+                yield pytest.param(command.name, flag, id=f"{command.name}-{flag.variable}")
+
+
+@pytest.mark.parametrize(("command", "flag"), list(with_variables()))
+def test_a_variable_is_checked_as_its_flag_is(command, flag):
+    with pytest.raises(ConfigError) as by_variable:
+        parse([command], {flag.variable: "host name"})
+    with pytest.raises(ConfigError) as by_flag:
+        parse([command, f"--{flag.name}=host name"], {})
+    assert re.fullmatch(rf"{flag.variable}: ['\"]host name['\"] is .+", str(by_variable.value))
+    assert str(by_flag.value) == str(by_variable.value).replace(flag.variable, f"--{flag.name}")
+
+
+def test_at_least_the_variables_of_choices_numbers_and_addresses_are_checked():
+    checked = {each.values[1].variable for each in with_variables()}
+    assert checked >= {"GPUGAUGE_SOURCE", "GPUGAUGE_HOSTNAME_LABEL", "DCGM_EXPORTER_INTERVAL", "DCGM_EXPORTER_LISTEN"}
+
+
+def test_the_log_format_may_be_in_capitals():
+    assert config(DCGM_EXPORTER_LOG_FORMAT="JSON").log.format == "json"
+    assert config("--log-format", "Text").log.format == "text"
+
+
+@pytest.mark.parametrize("name", ["c", "collect-interval"])
+@pytest.mark.parametrize("form", [("-{}", "5000"), ("--{}", "5000"), ("-{}=5000",), ("--{}=5000",)])
+def test_flags_may_be_spelled_as_go_programs_take_them(name, form):
+    assert config(*(word.format(name) for word in form)).interval == 5.0
+
+
+def test_a_word_with_one_dash_is_one_flag_and_not_several_letters():
+    found = config("-rbmn", "-kubernetes", "--f", "counters.csv", NODE_NAME="n")
+    assert (found.style.replace_blanks_in_model, found.remote) == (True, None)
+    assert (found.kubernetes, str(found.counters_file), found.warnings) == (True, "counters.csv", ())
+
+
+def test_repeated_lists_add_up_and_of_other_flags_the_last_one_counts():
+    names = ("--nvidia-resource-names", "a.com/x,b.com/y", "-nvidia-resource-names=c.com/z", "-c=1000", "-c=2000")
+    found = config(*names, NVIDIA_RESOURCE_NAMES="d.com/w")
+    assert (found.resource_names, found.interval) == (("a.com/x", "b.com/y", "c.com/z"), 2.0)
+
+
+def test_words_after_the_flags_are_ignored_with_a_warning():
+    found = config("-k", "false", "-c", "1000", NODE_NAME="n")
+    assert (found.kubernetes, found.interval) == (True, 30.0)
+    assert found.warnings == ("words after the flags are ignored: false -c 1000",)
+    assert config("--", "a b").warnings == ("words after the flags are ignored: 'a b'",)
+
+
+@pytest.mark.parametrize("first", ["dcgm-exporter", "/usr/bin/dcgm-exporter"])
+def test_the_name_of_dcgm_exporter_may_be_the_first_word(first):
+    assert config(first, "-c", "1000").interval == 1.0
+    assert config(first).warnings == ()
+
+
+@pytest.mark.parametrize("given", ["99", "3", "0", "-1"])
+def test_an_interval_that_is_too_short_is_raised_with_a_warning(given):
+    warning = f"a collection interval of {given} ms is too short: 100 ms are used"
+    for found in (config("-c", given), config(DCGM_EXPORTER_INTERVAL=given)):
+        assert (found.interval, found.warnings) == (0.1, (warning,))
+    assert config("-c", "100").warnings == ()
+
+
+def test_attribution_without_the_name_of_the_node_is_warned_about():
+    (warning,) = config("--kubernetes").warnings
+    assert warning.startswith(f"NODE_NAME is not set: {socket.gethostname()!r} stands for")
+    assert config("--kubernetes", NODE_NAME="gpu-7").warnings == config().warnings == ()
+
+
+def test_help_and_version_are_printed_whatever_the_variables_are():
+    bad = {"GPUGAUGE_SOURCE": "dcgmm"}
+    assert parse(["cluster", "-h"], bad).output.startswith("Commands")
+    assert parse(["--version"], bad).output == f"gpugauge {VERSION}\n"
+
+
+@pytest.mark.parametrize("command", list(COMMANDS.values()), ids=list(COMMANDS))
+def test_the_help_of_a_command_explains_its_flags_and_hides_ignored_ones(command):
+    text = usage(command)
+    for flag in command.flags():
+        assert re.search(rf"^  {', '.join(flag.names())}( |$)", text, re.MULTILINE)
+        assert flag.help
+        assert flag.variable in text
+    assert not any(flag.names()[0] in text.split() for flag in command.ignored)
+    assert max(map(len, text.splitlines())) <= 120
+
+
 def test_hostname_options():
     assert config("--no-hostname").style.hostname_label == "none"
     assert config("--hostname-label=both").style.hostname_label == "both"
 
 
-def test_the_choices_of_flags_are_the_values_that_the_configuration_can_have():
-    choices = {action.dest: action.choices for action in node_parser(EnvironmentDefaults({}))._actions}
-    assert choices["source"] == get_args(get_type_hints(NodeConfig)["source"])
-    assert choices["hostname_label"] == get_args(get_type_hints(LabelStyle)["hostname_label"])
+@pytest.mark.parametrize(("flag", "owner"), [("source", NodeConfig), ("hostname-label", LabelStyle)])
+def test_the_choices_of_flags_are_the_values_that_the_configuration_can_have(flag, owner):
+    (row,) = (each for each in COMMANDS["node"].flags() if each.name == flag)
+    assert tuple(row.value.placeholder.split("|")) == get_args(get_type_hints(owner)[flag.replace("-", "_")])
+
+
+def watcher(*argv, **environment):
+    return watcher_config(parse(["cluster", *argv], environment)).cluster
 
 
 def test_both_programs_collect_at_the_same_interval_by_default():
-    assert watcher_config(parse(["cluster"], {})).cluster.interval == config().interval == ClusterConfig().interval
+    assert watcher("--api-server", "http://a").interval == config().interval == ClusterConfig().interval

@@ -1,12 +1,14 @@
 """The command as a process: exit codes, and signals that arrive before a program runs."""
 
+import json
+import os
 import subprocess
 import sys
 
 import pytest
 
-from exporter import cli
 from exporter.__main__ import RUNNERS
+from exporter.flags import COMMANDS
 
 pytestmark = pytest.mark.process
 
@@ -22,6 +24,13 @@ print("never printed")
 """
 
 
+def gpugauge(*arguments, **environment):
+    """What the command does with these arguments and variables, and no others."""
+    needed = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("COVERAGE")}
+    command = [sys.executable, "-m", "exporter", *arguments]
+    return subprocess.run(command, env={**needed, **environment}, capture_output=True, text=True, check=False)
+
+
 def test_signals_are_handled_before_a_program_has_handlers_of_its_own():
     done = subprocess.run([sys.executable, "-c", SIGNALED], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -29,11 +38,39 @@ def test_signals_are_handled_before_a_program_has_handlers_of_its_own():
 
 
 def test_a_mistake_is_one_message_and_exit_code_2():
-    command = [sys.executable, "-m", "exporter", "node", "--collect-interval", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = gpugauge("node", "--collect-interval", "fast")
     assert done.returncode == 2
-    assert done.stderr == "gpugauge: --collect-interval 1 is outside 100..3600000 milliseconds\n"
+    assert done.stderr == "gpugauge: --collect-interval: 'fast' is not a whole number\n"
+
+
+def test_a_mistake_in_a_variable_is_one_message_and_exit_code_2():
+    done = gpugauge(GPUGAUGE_SOURCE="dcgmm")
+    assert done.returncode == 2
+    assert done.stderr == "gpugauge: GPUGAUGE_SOURCE: 'dcgmm' is none of auto, dcgm, nvml, simulated\n"
+
+
+def test_the_help_begins_with_the_commands():
+    done = gpugauge("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Commands")
+    assert [line.split()[:2] for line in lines[1:4]] == [["gpugauge", name] for name in COMMANDS]
+
+
+def test_what_is_ignored_or_changed_is_in_the_log_in_its_format():
+    # A web configuration file that is not there ends the program once the log was set up.
+    flags = ("-kubernetes", "-c", "3", "--fake-gpus", "--source=simulated", "--web-config-file=/nowhere/web.yml")
+    done = gpugauge(*flags, "stray", DCGM_EXPORTER_LOG_FORMAT="JSON", DCGM_EXPORTER_DEVICES_STR="f")
+    assert done.returncode == 2
+    records = [json.loads(line) for line in done.stderr.splitlines()[:-1]]
+    messages = [record["msg"] for record in records if record["level"] == "WARN"]
+    assert messages[:3] == [
+        "ignored for compatibility: --fake-gpus, DCGM_EXPORTER_DEVICES_STR",
+        "words after the flags are ignored: stray",
+        "a collection interval of 3 ms is too short: 100 ms are used",
+    ]
+    assert messages[3].startswith("NODE_NAME is not set")
 
 
 def test_every_command_of_the_command_line_can_be_run():
-    assert tuple(RUNNERS) == cli.COMMANDS
+    assert tuple(RUNNERS) == tuple(COMMANDS)

@@ -1,0 +1,108 @@
+"""The kinds of value that flags and variables can have, and how each is read from its text.
+
+In: the text after a flag or in a variable. Out: the value, or ConfigError with a message that states what is wrong with
+the text; the caller knows the name of the flag or variable and adds it.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from exporter.config import MAX_INTERVAL_SECONDS, ConfigError
+from exporter.web import listener
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class FlagValue:
+    """What the value of a flag is."""
+
+    read: Callable[[str], Any]
+    """Returns the value of a text. Raises ConfigError, without the name of the flag."""
+    placeholder: str
+    """Stands for the value in help texts and documents."""
+    boolean: bool = False
+    """A Boolean flag takes no value from the next word, only as `--flag=false`."""
+    adds_up: bool = False
+    """Whether the values of a repeated flag are joined; otherwise the last one counts."""
+
+
+def parse_bool(text: str) -> bool:
+    """Read a Boolean as Go's `strconv.ParseBool` does; an empty text is false. Raises ConfigError."""
+    if text in {"1", "t", "T", "true", "TRUE", "True"}:
+        return True
+    if text in {"0", "f", "F", "false", "FALSE", "False", ""}:
+        return False
+    raise ConfigError(f"{text!r} is neither true nor false")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Split a comma-separated list; blanks around names are removed and empty names left out."""
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
+def _whole_number(text: str) -> int:
+    if not _WHOLE_NUMBER.fullmatch(text):
+        raise ConfigError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    number = _whole_number(text)
+    if number < 0:
+        raise ConfigError(f"{number} is less than 0")
+    return number
+
+
+def _milliseconds(text: str) -> int:
+    number = _whole_number(text)
+    if number > MAX_INTERVAL_SECONDS * 1000:
+        raise ConfigError(f"{number} is more than {MAX_INTERVAL_SECONDS * 1000} milliseconds")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise ConfigError(f"{text!r} is not a number") from None
+    if not 1 <= number <= MAX_INTERVAL_SECONDS:
+        raise ConfigError(f"{text} is outside 1..{MAX_INTERVAL_SECONDS} seconds")
+    return number
+
+
+def _address(text: str) -> str:
+    try:
+        listener.parse(text)
+    except listener.ListenError:
+        message = f"{text!r} is not an address to listen on: use host:port, [IPv6]:port or :port"
+        raise ConfigError(message) from None
+    return text
+
+
+def text_value(placeholder: str) -> FlagValue:
+    """Any text."""
+    return FlagValue(str, placeholder)
+
+
+def choice(*names: str, any_case: bool = False) -> FlagValue:
+    """One of these names; with `any_case` also in capitals, for which the names must be in small letters."""
+
+    def read(text: str) -> str:
+        name = text.lower() if any_case else text
+        if name not in names:
+            raise ConfigError(f"{text!r} is none of {', '.join(names)}")
+        return name
+
+    return FlagValue(read, "|".join(names))
+
+
+BOOLEAN = FlagValue(parse_bool, "", boolean=True)
+NAMES = FlagValue(_names, "NAMES", adds_up=True)
+COUNT = FlagValue(_count, "N")
+MILLISECONDS = FlagValue(_milliseconds, "MS")
+SECONDS = FlagValue(_seconds, "SECONDS")
+ADDRESS = FlagValue(_address, "ADDRESS")
+FILE = text_value("FILE")

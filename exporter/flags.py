@@ -1,0 +1,235 @@
+"""The flags of each command: names, variables, defaults and meanings, one row each.
+
+The parser, the environment, `--help` and docs/flags.md are made from these rows.
+"""
+
+from dataclasses import dataclass
+
+from exporter.config import DEFAULT_INTERVAL_SECONDS
+from exporter.flag_values import (
+    ADDRESS,
+    BOOLEAN,
+    COUNT,
+    FILE,
+    MILLISECONDS,
+    NAMES,
+    SECONDS,
+    FlagValue,
+    choice,
+    text_value,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag and the environment variable that gives its value where the flag is not given."""
+
+    name: str
+    """Without dashes."""
+    value: FlagValue
+    help: str = ""
+    short: str = ""
+    """A second name, without dashes."""
+    variable: str = ""
+    default: str = ""
+
+    def names(self) -> tuple[str, ...]:
+        """Every name, as documents write it: one dash before a single letter, two before a word."""
+        return tuple(f"-{name}" if len(name) == 1 else f"--{name}" for name in (self.name, self.short) if name)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command and its flags, by group."""
+
+    name: str
+    about: str
+    groups: dict[str, tuple[Flag, ...]]
+    ignored: tuple[Flag, ...] = ()
+    """Flags that are ignored for compatibility."""
+
+    def flags(self) -> tuple[Flag, ...]:
+        """The flags that have a meaning."""
+        return tuple(flag for group in self.groups.values() for flag in group)
+
+
+GENERAL = (
+    Flag("help", BOOLEAN, "print the commands and the flags of one", "h"),
+    Flag("version", BOOLEAN, "print the version", "v"),
+)
+LOG = (
+    Flag(
+        "log-format", choice("text", "json", any_case=True), "form of the log", "", "DCGM_EXPORTER_LOG_FORMAT", "text"
+    ),
+    Flag("debug", BOOLEAN, "log details too", "", "DCGM_EXPORTER_DEBUG"),
+)
+RESOURCE_NAMES = Flag(
+    "nvidia-resource-names",
+    NAMES,
+    "further resource names that mean GPUs, separated by commas; a trailing `*` stands for any ending",
+    variable="NVIDIA_RESOURCE_NAMES",
+)
+
+
+def _serving(address: str) -> tuple[Flag, ...]:
+    return (
+        Flag("address", ADDRESS, "address to listen on: host:port or :port", "a", "DCGM_EXPORTER_LISTEN", address),
+        Flag(
+            "web-config-file",
+            FILE,
+            "web configuration file of Prometheus exporters: TLS, client certificates and headers",
+            variable="DCGM_EXPORTER_WEB_CONFIG_FILE",
+        ),
+        Flag(
+            "web-systemd-socket",
+            BOOLEAN,
+            "serve on the socket that systemd passes",
+            variable="DCGM_EXPORTER_SYSTEMD_SOCKET",
+        ),
+    )
+
+
+READING = (
+    Flag(
+        "source",
+        choice("auto", "dcgm", "nvml", "simulated"),
+        "auto: a reachable host engine, else an embedded one, else NVML; never simulated",
+        variable="GPUGAUGE_SOURCE",
+        default="auto",
+    ),
+    Flag(
+        "remote-hostengine-info",
+        text_value("ADDRESS"),
+        "host engine as host:port, tcp://host:port or unix:///path",
+        "r",
+        "DCGM_REMOTE_HOSTENGINE_INFO",
+    ),
+    Flag(
+        "collect-interval",
+        MILLISECONDS,
+        "milliseconds between collections, from 100 to 3600000; less is raised to 100",
+        "c",
+        "DCGM_EXPORTER_INTERVAL",
+        f"{DEFAULT_INTERVAL_SECONDS * 1000:.0f}",
+    ),
+    Flag("collectors", FILE, "counters file: name, type, help", "f", "DCGM_EXPORTER_COLLECTORS"),
+    Flag("expected-gpus", COUNT, "how many GPUs the node should have", default="0"),
+    Flag("libdcgm", FILE, "libdcgm.so.4 or .so.3 where the loader does not find it", variable="GPUGAUGE_LIBDCGM"),
+    Flag(
+        "scenario",
+        FILE,
+        "scenario of --source simulated: a built-in name or a file",
+        variable="GPUGAUGE_SCENARIO",
+    ),
+)
+ATTRIBUTION = (
+    Flag("kubernetes", BOOLEAN, "attribute devices to pods", "k", "DCGM_EXPORTER_KUBERNETES"),
+    Flag(
+        "pod-resources-kubelet-socket",
+        text_value("PATH"),
+        "the kubelet's PodResources socket",
+        "",
+        "DCGM_POD_RESOURCES_KUBELET_SOCKET",
+        "/var/lib/kubelet/pod-resources/kubelet.sock",
+    ),
+    RESOURCE_NAMES,
+)
+LABELS = (
+    Flag(
+        "hostname-label",
+        choice("hostname", "Hostname", "both", "none"),
+        "name of the label with the node's name, which NODE_NAME gives",
+        variable="GPUGAUGE_HOSTNAME_LABEL",
+        default="hostname",
+    ),
+    Flag("no-hostname", BOOLEAN, "leave that label out", "n", "DCGM_EXPORTER_NO_HOSTNAME"),
+    Flag(
+        "allocation-labels",
+        choice("pod", "none"),
+        "whether the labels namespace, pod and container are written",
+        variable="GPUGAUGE_ALLOCATION_LABELS",
+        default="pod",
+    ),
+    Flag(
+        "use-old-namespace",
+        BOOLEAN,
+        "write uuid, pod_name, pod_namespace and container_name, as dcgm-exporter 1.x did",
+        "o",
+        "DCGM_EXPORTER_USE_OLD_NAMESPACE",
+    ),
+    Flag(
+        "replace-blanks-in-model-name",
+        BOOLEAN,
+        "write `-` for blanks in the label modelName",
+        "rbmn",
+        "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
+    ),
+)
+_IGNORED_TEXT = text_value("VALUE")
+# Of dcgm-exporter, so that a manifest can stay as it is.
+IGNORED = (
+    Flag("devices", _IGNORED_TEXT, short="d", variable="DCGM_EXPORTER_DEVICES_STR"),
+    Flag("switch-devices", _IGNORED_TEXT, short="s", variable="DCGM_EXPORTER_OTHER_DEVICES_STR"),
+    Flag("cpu-devices", _IGNORED_TEXT, short="p", variable="DCGM_EXPORTER_CPU_DEVICES_STR"),
+    Flag("configmap-data", _IGNORED_TEXT, short="m", variable="DCGM_EXPORTER_CONFIGMAP_DATA"),
+    Flag("xid-count-window-size", _IGNORED_TEXT, short="x", variable="DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE"),
+    Flag("clock-events-count-window-size", _IGNORED_TEXT, variable="DCGM_EXPORTER_CLOCK_EVENTS_COUNT_WINDOW_SIZE"),
+    Flag("kubernetes-gpu-id-type", _IGNORED_TEXT, variable="DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE"),
+    Flag("kubernetes-enable-pod-labels", BOOLEAN, variable="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"),
+    Flag("kubernetes-enable-pod-uid", BOOLEAN, variable="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"),
+    Flag(
+        "kubernetes-pod-label-allowlist-regex",
+        _IGNORED_TEXT,
+        variable="DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX",
+    ),
+    Flag("kubernetes-virtual-gpus", BOOLEAN, variable="KUBERNETES_VIRTUAL_GPUS"),
+    Flag("kubernetes-enable-dra", BOOLEAN, variable="KUBERNETES_ENABLE_DRA"),
+    Flag("hpc-job-mapping-dir", _IGNORED_TEXT, variable="DCGM_HPC_JOB_MAPPING_DIR"),
+    Flag("fake-gpus", BOOLEAN, variable="DCGM_EXPORTER_USE_FAKE_GPUS"),
+    Flag("disable-startup-validate", BOOLEAN, variable="DISABLE_STARTUP_VALIDATE"),
+    Flag("enable-dcgm-log", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_DCGM_LOG"),
+    Flag("dcgm-log-level", _IGNORED_TEXT, variable="DCGM_EXPORTER_DCGM_LOG_LEVEL"),
+    Flag("enable-gpu-bind-unbind-watch", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_GPU_BIND_UNBIND_WATCH"),
+    Flag("gpu-bind-unbind-poll-interval", _IGNORED_TEXT, variable="DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL"),
+    Flag("dump-enabled", BOOLEAN, variable="DCGM_EXPORTER_DUMP_ENABLED"),
+    Flag("dump-directory", _IGNORED_TEXT, variable="DCGM_EXPORTER_DUMP_DIRECTORY"),
+    Flag("dump-retention", _IGNORED_TEXT, variable="DCGM_EXPORTER_DUMP_RETENTION"),
+    Flag("dump-compression", BOOLEAN, variable="DCGM_EXPORTER_DUMP_COMPRESSION"),
+    Flag("enable-pprof", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_PPROF"),
+)
+API_SERVER = (
+    Flag("kubeconfig", FILE, "without it, the pod's service account is used", variable="KUBECONFIG"),
+    Flag("context", text_value("NAME"), "context of the kubeconfig"),
+    Flag("api-server", text_value("URL"), "a plain address without authentication"),
+    RESOURCE_NAMES,
+)
+INTERVAL = Flag("interval", SECONDS, "seconds between collections", default=f"{DEFAULT_INTERVAL_SECONDS:.0f}")
+
+_COMMANDS = (
+    Command(
+        "node",
+        "Serve GPU metrics of this node, attributed to the pods that its GPUs are allocated to.",
+        {
+            "general": GENERAL,
+            "serving": _serving(":9400"),
+            "log": LOG,
+            "reading devices": READING,
+            "attribution": ATTRIBUTION,
+            "labels of DCGM-named series": LABELS,
+        },
+        IGNORED,
+    ),
+    Command(
+        "cluster",
+        "Serve metrics of the cluster: pending GPU pods and their reasons, free capacity.",
+        {
+            "general": GENERAL,
+            "serving": _serving(":9410"),
+            "log": LOG,
+            "API server": API_SERVER,
+            "collections": (INTERVAL,),
+        },
+    ),
+    Command("metrics", "Print every metric that the programs can expose, as Markdown.", {"general": GENERAL}),
+)
+COMMANDS = {command.name: command for command in _COMMANDS}
