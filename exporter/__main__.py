@@ -36,7 +36,7 @@ def _cluster(arguments: Arguments) -> int:
     from exporter.cluster.config import watcher_config  # noqa: PLC0415 - each program loads only its own libraries
     from exporter.cluster.pipeline import run  # noqa: PLC0415 - likewise
 
-    config = watcher_config(arguments)
+    config = watcher_config(arguments, os.environ)
     _log(config.log, config.warnings)
     run(config, os.environ)
     return 0

@@ -1,10 +1,13 @@
 """The cluster watcher's configuration: checks the command line and makes one frozen record of it."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from exporter.config import (
     DEFAULT_INTERVAL_SECONDS,
     Arguments,
+    ConfigError,
     LogOptions,
     WebOptions,
     log_options,
@@ -12,6 +15,10 @@ from exporter.config import (
 )
 
 STALE_AFTER_SECONDS = 120.0
+SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
+"""The variable by which every container of a cluster knows the API server."""
+USUAL_KUBECONFIG = "~/.kube/config"
+"""Where kubectl and the Kubernetes client look for a kubeconfig that is not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +64,8 @@ class WatcherConfig:
     """Messages for the log, about what was given and is not used."""
 
 
-def watcher_config(arguments: Arguments) -> WatcherConfig:
-    """Make the configuration of values that were checked when they were read."""
+def watcher_config(arguments: Arguments, environment: Mapping[str, str]) -> WatcherConfig:
+    """Make the configuration. Raises ConfigError when it leads to no API server."""
     cluster = ClusterConfig(
         api_server=arguments.api_server or None,
         kubeconfig=arguments.kubeconfig or None,
@@ -66,4 +73,26 @@ def watcher_config(arguments: Arguments) -> WatcherConfig:
         resources=arguments.nvidia_resource_names,
         interval=arguments.interval,
     )
+    _check_api_server(cluster, environment)
     return WatcherConfig(web_options(arguments), log_options(arguments), cluster, arguments.warnings)
+
+
+def _check_api_server(config: ClusterConfig, environment: Mapping[str, str]) -> None:
+    """Raise ConfigError when nothing names an API server, which no later attempt could mend.
+
+    Whether what names it can be used is found when the watcher connects, and tried again.
+    """
+    if config.api_server is not None:
+        return
+    if config.kubeconfig is not None:
+        if not any(map(_exists, config.kubeconfig.split(os.pathsep))):
+            raise ConfigError(f"the kubeconfig {config.kubeconfig!r} cannot be found")
+        return
+    in_cluster = SERVICE_HOST in environment and config.context is None
+    if not in_cluster and not _exists(USUAL_KUBECONFIG):
+        raise ConfigError("no API server is known: run in a cluster or give --kubeconfig (variable KUBECONFIG)")
+
+
+def _exists(name: str) -> bool:
+    # Path.exists raises where a folder may not be read, and Path.expanduser where there is no home.
+    return os.path.exists(os.path.expanduser(name))  # noqa: PTH110, PTH111

@@ -199,8 +199,29 @@ def test_the_choices_of_flags_are_the_values_that_the_configuration_can_have(fla
 
 
 def watcher(*argv, **environment):
-    return watcher_config(parse(["cluster", *argv], environment)).cluster
+    return watcher_config(parse(["cluster", *argv], environment), environment).cluster
 
 
 def test_both_programs_collect_at_the_same_interval_by_default():
     assert watcher("--api-server", "http://a").interval == config().interval == ClusterConfig().interval
+
+
+def test_a_watcher_that_knows_no_api_server_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for argv, environment in (((), {}), (("--context", "c"), {"KUBERNETES_SERVICE_HOST": "10.0.0.1"})):
+        with pytest.raises(ConfigError, match=r"^no API server is known: .* --kubeconfig"):
+            watcher(*argv, **environment)
+    assert watcher(KUBERNETES_SERVICE_HOST="10.0.0.1").kubeconfig is None
+    usual = tmp_path / ".kube/config"
+    usual.parent.mkdir()
+    usual.touch()
+    assert watcher("--context", "c").context == "c"
+
+
+def test_a_kubeconfig_that_cannot_be_found_is_an_error(tmp_path):
+    one, other = str(tmp_path / "one"), tmp_path / "other"
+    for argv, environment in ((("--kubeconfig", one), {}), ((), {"KUBECONFIG": one})):
+        with pytest.raises(ConfigError, match=f"^the kubeconfig '{one}' cannot be found$"):
+            watcher(*argv, **environment, KUBERNETES_SERVICE_HOST="10.0.0.1")
+    other.touch()
+    assert watcher("--kubeconfig", f"{one}:{other}").kubeconfig == f"{one}:{other}"

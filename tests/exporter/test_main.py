@@ -49,6 +49,14 @@ def test_a_mistake_in_a_variable_is_one_message_and_exit_code_2():
     assert done.stderr == "gpugauge: GPUGAUGE_SOURCE: 'dcgmm' is none of auto, dcgm, nvml, simulated\n"
 
 
+def test_a_watcher_that_knows_no_api_server_says_so_once_and_ends(tmp_path):
+    done = gpugauge("cluster", "--address", "127.0.0.1:0", HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr == (
+        "gpugauge: no API server is known: run in a cluster or give --kubeconfig (variable KUBECONFIG)\n"
+    )
+
+
 def test_the_help_begins_with_the_commands():
     done = gpugauge("--help")
     assert (done.returncode, done.stderr) == (0, "")
