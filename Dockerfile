@@ -61,7 +61,10 @@ COPY exporter/node/devices/defaults/default-counters.csv \
      exporter/node/devices/defaults/dcp-metrics-included.csv \
      exporter/node/devices/defaults/1.x-compatibility-metrics.csv \
      /etc/dcgm-exporter/
-RUN ldconfig && ln -s /opt/gpugauge/bin/gpugauge /usr/local/bin/gpugauge
+# The second name and place are those that manifests for dcgm-exporter start.
+RUN ldconfig \
+ && ln -s /opt/gpugauge/bin/gpugauge /usr/local/bin/gpugauge \
+ && ln -s /opt/gpugauge/bin/gpugauge /usr/bin/dcgm-exporter
 
 # The variables that make the NVIDIA container runtime inject the devices and libnvidia-ml into the container.
 ENV NVIDIA_VISIBLE_DEVICES=all \

@@ -46,6 +46,12 @@ def test_the_entry_point_is_gpugauge_without_arguments():
     assert of_last_stage("CMD") == []
 
 
+def test_a_manifest_that_starts_dcgm_exporter_by_name_or_path_starts_gpugauge():
+    (commands,) = of_last_stage("RUN")
+    links = dict(reversed(pair.split()) for pair in re.findall(r"ln -s (\S+ \S+)", commands))
+    assert links["/usr/bin/dcgm-exporter"] == links["/usr/local/bin/gpugauge"] == "/opt/gpugauge/bin/gpugauge"
+
+
 def test_the_ports_of_the_manifests_are_exposed():
     declared = {
         str(port["containerPort"])
