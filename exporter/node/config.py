@@ -77,12 +77,20 @@ def node_name(environment: Mapping[str, str]) -> str:
     return environment.get("NODE_NAME") or socket.gethostname()
 
 
-def counters_path(given: str | None) -> Path | None:
-    """The counters file to read. None means our built-in default, where neither a flag nor the usual path gives one."""
+def counters_path(given: str | None, usual: Path = Path(DEFAULT_COUNTERS)) -> Path | None:
+    """The counters file to read. None means our built-in default, where no flag gives one and nothing is at `usual`.
+
+    A path where something is that cannot be used is returned all the same: to read it is an error with a message.
+    """
     if given:
         return Path(given)
-    usual = Path(DEFAULT_COUNTERS)
-    return usual if usual.is_file() else None
+    try:
+        usual.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        return usual
+    return usual
 
 
 def label_style(arguments: Arguments, environment: Mapping[str, str]) -> LabelStyle:

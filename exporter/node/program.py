@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -21,9 +21,10 @@ from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.config import NodeConfig
 from exporter.node.dcgm.reasons import DcgmReason
-from exporter.node.devices import pci
-from exporter.node.devices.counters_file import Counters, parse
+from exporter.node.devices import pci, regular_file
+from exporter.node.devices.counters_file import Counters, decode, parse
 from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.regular_file import UnreadableFileError
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import Reader
@@ -33,6 +34,10 @@ from exporter.source import Source
 
 logger = logging.getLogger(__name__)
 
+BUILT_IN = files("exporter.node.devices") / "defaults" / "default-counters.csv"
+"""The counters file that is used without one of the user's."""
+MAX_COUNTERS_BYTES = 1 << 20
+"""The largest counters file: as much as a ConfigMap can hold."""
 DRIVER = Path("/proc/driver/nvidia/version")
 """There while the NVIDIA kernel driver is loaded, also in a container."""
 LIBRARY_MISSING_SECONDS = 300.0
@@ -42,29 +47,31 @@ LIBRARY_MISSING = frozenset({DcgmReason.LIBRARY_MISSING, NvmlReason.LIBRARY_MISS
 
 @dataclass(frozen=True, slots=True)
 class LoadedCounters:
-    """A counters file that was read, and the SHA-256 of its text."""
+    """A counters file that was read, and the SHA-256 of its content."""
 
     counters: Counters
     sha256: str
+
+    def state(self) -> ConfigState:
+        """The state from now on, with this file in use."""
+        return ConfigState(self.sha256, successful=True, at=time.time())
 
 
 def load_counters(path: Path | None) -> LoadedCounters:
     """Read the file, or the built-in default without one.
 
-    Raises ConfigError when it cannot be read, or has rows and none of them can be used.
+    Raises ConfigError when it cannot be read, or no row of it can be used.
     """
+    file = str(path or BUILT_IN.name)
     try:
-        text = (
-            files("exporter.node.devices").joinpath("defaults", "default-counters.csv").read_text(encoding="utf-8")
-            if path is None
-            else path.read_text(encoding="utf-8")
-        )
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"counters file {path} cannot be read: {error}") from None
-    counters = parse(text, str(path or "default-counters.csv"))
-    if not counters.rows and counters.problems:
-        raise ConfigError(f"no row of the counters file can be used; the first problem: {counters.problems[0]}")
-    return LoadedCounters(counters, hashlib.sha256(text.encode()).hexdigest())
+        content = BUILT_IN.read_bytes() if path is None else regular_file.read(path, MAX_COUNTERS_BYTES)
+    except UnreadableFileError as error:
+        raise ConfigError(f"counters file {file} cannot be read: {error}") from None
+    counters = parse(decode(content), file)
+    if not counters.rows:
+        problem = f"the first problem: {counters.problems[0]}" if counters.problems else "it has none"
+        raise ConfigError(f"no row of the counters file {file} can be used; {problem}")
+    return LoadedCounters(counters, hashlib.sha256(content).hexdigest())
 
 
 class NodeProgram:
@@ -80,7 +87,7 @@ class NodeProgram:
         self._reload = threading.Event()
         self._library_missing_since: float | None = None
         loaded = load_counters(config.counters_file)
-        self.config_state = ConfigState(loaded.sha256, successful=True, at=time.time())
+        self.config_state = loaded.state()
         self._pipeline = self._build(loaded)
         self._log_problems(loaded)
         if config.source == "simulated":
@@ -115,12 +122,12 @@ class NodeProgram:
             loaded = load_counters(self._config.counters_file)
         except ConfigError as error:
             logger.error("reload: %s; the counters stay as they were", error)  # noqa: TRY400 - a traceback adds nothing
-            self.config_state = ConfigState(self.config_state.sha256, successful=False, at=self.config_state.at)
+            self.config_state = replace(self.config_state, successful=False)
             return
         self._log_problems(loaded)
         old, self._pipeline = self._pipeline, self._build(loaded)
         old.close()
-        self.config_state = ConfigState(loaded.sha256, successful=True, at=time.time())
+        self.config_state = loaded.state()
         logger.info("reload: %d rows of the counters file are in use", len(loaded.counters.rows))
 
     def _build(self, loaded: LoadedCounters) -> NodePipeline:

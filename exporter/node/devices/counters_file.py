@@ -1,10 +1,12 @@
 """Parses the counters file: which fields are exposed, under which name, type and help text. No I/O, no state.
 
-The format is dcgm-exporter's CSV (name, type, help), with more allowed: comments may be indented, help texts may
-contain commas, quotes may follow a blank. The result is `Counters`: the rows that can be used, and a message for each
-row that cannot.
+The format is dcgm-exporter's CSV (name, type, help), which that reads with Go's encoding/csv. More is allowed here:
+comments may be indented, help texts may contain commas, quotes may follow a blank. The result is `Counters`: the rows
+that can be used, and a message for each row that cannot.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -12,7 +14,21 @@ from exporter.node.devices.field import Field, fields_by_name
 
 RowType = Literal["gauge", "counter", "untyped", "label"]
 TYPES: tuple[RowType, ...] = get_args(RowType)
-COLUMNS = 3
+SHOWN = 80
+"""How many characters of a value a message shows."""
+
+_QUOTED = r'[^\S\n]*+"(?:[^"]|"")*+"[^\S\n]*+'
+"""A column in quotes, which may contain commas and line breaks; a quote in it is written twice."""
+_COLUMN = rf"({_QUOTED}|[^,\n]*+)"
+_ROW = re.compile(
+    rf"[^\S\n]*+#[^\n]*+"  # a comment
+    rf"|{_COLUMN},{_COLUMN},({_QUOTED}(?=\n|\Z)|[^\n]*+)"
+    rf"|[^\n]*+"  # fewer than three columns: no group matches
+)
+"""One row. As in Go, only a line feed ends it, and none does in a quoted column."""
+_UNCLOSED = re.compile(r'"(?:[^"]|"")*+\Z')
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+"""The bytes that are not UTF-8, as the error handler `surrogateescape` decodes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +68,63 @@ class _RowError(Exception):
     """Why one row cannot be used."""
 
 
-def _unquote(text: str) -> str:
-    text = text.strip()
-    if len(text) > 1 and text[0] == text[-1] == '"':
-        return text[1:-1].replace('""', '"')
+def _shown(value: str) -> str:
+    """The value in quotes on one line, shortened; a byte that is not UTF-8 is written in hexadecimal."""
+    short = value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
+    return re.sub(r"\\udc([89a-f][0-9a-f])", r"\\x\1", repr(short))
+
+
+def _unquoted(column: str) -> str:
+    text = column.strip()
+    if _UNCLOSED.match(text):
+        raise _RowError(f"a quote is not closed in {_shown(text)}")
+    if re.fullmatch(_QUOTED, text):
+        return text[1:-1].replace('""', '"').strip()
     return text
 
 
-def _counter(line: str) -> CounterRow:
-    columns = [_unquote(column) for column in line.split(",", COLUMNS - 1)]
-    if len(columns) < COLUMNS:
-        raise _RowError(f"expected 'name, type, help', found {line.strip()!r}")
-    name, type_, help_ = columns
+def _rows(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """The rows that are neither blank nor a comment, each with the number of its first line."""
+    text = text.replace("\r\n", "\n")
+    if "\n" not in text:
+        text = text.replace("\r", "\n")
+    line, position = 1, 0
+    while position <= len(text) and (row := _ROW.match(text, position)):
+        if row[0].strip() and not row[0].lstrip().startswith("#"):
+            yield line, row
+        line += row[0].count("\n") + 1
+        position = row.end() + 1
+
+
+def _counter(row: re.Match[str]) -> CounterRow:
+    if _NOT_UTF8.search(row[0]):
+        raise _RowError(f"not UTF-8: {_shown(row[0].strip())}")
+    if row[3] is None:
+        raise _RowError(f"expected 'name, type, help', found {_shown(row[0].strip())}")
+    name, type_, help_ = (_unquoted(column) for column in row.groups())
     field = fields_by_name().get(name)
     if field is None:
-        raise _RowError(f"unknown field {name!r}")
+        raise _RowError(f"unknown field {_shown(name)}")
     kind = type_.lower()
     if kind not in TYPES:
-        raise _RowError(f"type {type_!r} of {name} is not one of {', '.join(TYPES)}")
+        raise _RowError(f"type {_shown(type_)} of {name} is not one of {', '.join(TYPES)}")
     if field.kind == "string" and kind != "label":
         raise _RowError(f"{name} is text and can only be a label, not a {kind}")
     return CounterRow(name, kind, help_, field)
+
+
+def decode(content: bytes) -> str:
+    """Decode a counters file for `parse`, which rejects the rows with bytes that are not UTF-8."""
+    return content.decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
 
 
 def parse(text: str, file: str) -> Counters:
     """Parse a counters file's text. `file` is its name in messages."""
     rows: dict[str, CounterRow] = {}
     problems: list[str] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
+    for number, row in _rows(text):
         try:
-            counter = _counter(line)
+            counter = _counter(row)
             if counter.name in rows:
                 raise _RowError(f"{counter.name} is listed twice; the first row counts")
         except _RowError as problem:

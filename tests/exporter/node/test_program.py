@@ -1,7 +1,9 @@
 """The whole node exporter but its server: counters file, resource names, and when a restart is needed."""
 
+import os
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from exporter import cli
 from exporter.config import ConfigError
 from exporter.node.config import node_config
-from exporter.node.program import LIBRARY_MISSING_SECONDS, NodeProgram, load_counters
+from exporter.node.program import LIBRARY_MISSING_SECONDS, MAX_COUNTERS_BYTES, NodeProgram, load_counters
 from exporter.node.simulation.scenario import load
 from simulators.kubelet import SimulatedKubelet
 
@@ -99,21 +101,80 @@ def test_without_a_counters_file_the_default_one_is_used():
     assert len(load_counters(None).counters.rows) == 26
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+TEMP = b"DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\n"
+
+
+def replaced(path, make):
+    """Put something else where the counters file is."""
+    path.unlink(missing_ok=True)
+    make(path)
+
+
+UNUSABLE = pytest.mark.parametrize(
+    ("make", "message"),
     [
-        (None, "cannot be read"),
-        ("DCGM_FI_NO_SUCH_FIELD, gauge, x\n", "line 1: unknown field 'DCGM_FI_NO_SUCH_FIELD'"),
+        (lambda _: None, "cannot be read: No such file or directory"),
+        (lambda path: path.mkdir(), "cannot be read: it is a directory, not a regular file"),
+        (lambda path: path.symlink_to("nothing"), "cannot be read: No such file or directory"),
+        (lambda path: path.symlink_to(path.name), "cannot be read: Too many levels of symbolic links"),
+        (lambda path: path.symlink_to("/dev/null"), "cannot be read: it is a character device, not a regular file"),
+        (os.mkfifo, "cannot be read: it is a FIFO, not a regular file"),
+        (lambda path: path.write_bytes(TEMP + b"#" * MAX_COUNTERS_BYTES), "cannot be read: it has more than 1048576 b"),
+        (lambda path: path.write_bytes(b""), "can be used; it has none"),
+        (lambda path: path.write_bytes(b"# " + TEMP), "can be used; it has none"),
+        (lambda path: path.write_bytes("\ufeff\r\n".encode()), "can be used; it has none"),
+        (lambda path: path.write_bytes(TEMP.decode().encode("utf-16")), "line 1: not UTF-8: "),
+        (lambda path: path.write_bytes(TEMP.replace(b".", b"\xb0")), "line 1: not UTF-8: "),
+        (lambda path: path.write_bytes(b"DCGM_FI_NO, gauge, x\n"), "line 1: unknown field 'DCGM_FI_NO'"),
+    ],
+    ids=[
+        *("missing", "directory", "dangling", "loop", "device", "fifo", "large", "empty", "comments"),
+        *("byte_order_mark", "utf_16", "latin_1", "unknown"),
     ],
 )
-def test_a_counters_file_that_cannot_be_used_is_an_error_with_one_message(program, tmp_path, text, message):
+
+
+@UNUSABLE
+def test_a_counters_file_that_cannot_be_used_is_an_error_with_one_message(program, tmp_path, make, message):
     file = tmp_path / "counters.csv"
-    if text is not None:
-        file.write_text(text)
-    with pytest.raises(ConfigError, match="counters") as caught:
+    make(file)
+    with pytest.raises(ConfigError) as caught:
         program("--source", "simulated", "-f", str(file))
     assert message in str(caught.value)
+    assert str(file) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@UNUSABLE
+def test_a_reload_that_yields_nothing_usable_keeps_the_last_good_list(program, tmp_path, caplog, make, message):
+    file = tmp_path / "counters.csv"
+    file.write_bytes(TEMP + b"DCGM_FI_NO, gauge, x\n")
+    made = program("--source", "simulated", "-f", str(file))
+    first_snapshot(made, lambda s: s.health[0].up)
+    good = made.config_state
+    assert good.successful
+    replaced(file, make)
+    caplog.clear()
+    made.reload()
+    snapshot = first_snapshot(made, lambda s: s.health[0].up)
+    assert [f.metric.name for f in snapshot.families if f.metric.name.startswith("DCGM_")] == ["DCGM_FI_DEV_GPU_TEMP"]
+    assert made.config_state == replace(good, successful=False)
+    (logged,) = [text for text in caplog.messages if "reload: " in text]
+    assert message in logged
+    assert str(file) in logged
+    assert "the counters stay as they were" in logged
+
+
+def test_a_reload_names_the_rejected_rows_of_the_new_file(program, tmp_path, caplog):
+    file = tmp_path / "counters.csv"
+    file.write_bytes(TEMP)
+    made = program("--source", "simulated", "-f", str(file))
+    file.write_bytes(TEMP + b"DCGM_FI_DEV_SM_CLOCK, gauge, 20 \xb0\nDCGM_FI_NO, gauge, x\n")
+    made.reload()
+    made.collect()
+    assert made.config_state.successful
+    assert f"{file}, line 2: not UTF-8: 'DCGM_FI_DEV_SM_CLOCK, gauge, 20 \\xb0'" in caplog.messages
+    assert f"{file}, line 3: unknown field 'DCGM_FI_NO'" in caplog.messages
 
 
 def test_a_row_that_cannot_be_used_is_logged_and_left_out(program, tmp_path, caplog):
