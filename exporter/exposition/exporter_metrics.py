@@ -30,6 +30,8 @@ class ConfigState:
     successful: bool
     at: float
     """When the file in use was read, in seconds since the epoch."""
+    rejected_rows: int = 0
+    """Rows of the file in use that are left out."""
 
 
 def _exporter_versions() -> dict[str, str]:
@@ -130,6 +132,11 @@ class ExporterMetrics(Collector):
         )
         yield self._gauge(
             "gpugauge_config_last_reload_timestamp_seconds", "When the counters file in use was read.", [((), state.at)]
+        )
+        yield self._gauge(
+            "gpugauge_config_rejected_rows",
+            "Rows of the counters file in use that are left out, because they cannot be used.",
+            [((), float(state.rejected_rows))],
         )
 
     def _sources(self, snapshot: Snapshot) -> Iterator[MetricFamily]:

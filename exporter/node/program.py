@@ -54,7 +54,7 @@ class LoadedCounters:
 
     def state(self) -> ConfigState:
         """The state from now on, with this file in use."""
-        return ConfigState(self.sha256, successful=True, at=time.time())
+        return ConfigState(self.sha256, successful=True, at=time.time(), rejected_rows=len(self.counters.problems))
 
 
 def load_counters(path: Path | None) -> LoadedCounters:

@@ -152,7 +152,7 @@ def test_a_reload_that_yields_nothing_usable_keeps_the_last_good_list(program, t
     made = program("--source", "simulated", "-f", str(file))
     first_snapshot(made, lambda s: s.health[0].up)
     good = made.config_state
-    assert good.successful
+    assert (good.successful, good.rejected_rows) == (True, 1)
     replaced(file, make)
     caplog.clear()
     made.reload()
@@ -165,14 +165,15 @@ def test_a_reload_that_yields_nothing_usable_keeps_the_last_good_list(program, t
     assert "the counters stay as they were" in logged
 
 
-def test_a_reload_names_the_rejected_rows_of_the_new_file(program, tmp_path, caplog):
+def test_a_reload_counts_the_rejected_rows_of_the_new_file(program, tmp_path, caplog):
     file = tmp_path / "counters.csv"
     file.write_bytes(TEMP)
     made = program("--source", "simulated", "-f", str(file))
+    assert made.config_state.rejected_rows == 0
     file.write_bytes(TEMP + b"DCGM_FI_DEV_SM_CLOCK, gauge, 20 \xb0\nDCGM_FI_NO, gauge, x\n")
     made.reload()
     made.collect()
-    assert made.config_state.successful
+    assert (made.config_state.successful, made.config_state.rejected_rows) == (True, 2)
     assert f"{file}, line 2: not UTF-8: 'DCGM_FI_DEV_SM_CLOCK, gauge, 20 \\xb0'" in caplog.messages
     assert f"{file}, line 3: unknown field 'DCGM_FI_NO'" in caplog.messages
 

@@ -285,25 +285,28 @@ def namespace_pid(pid):
 def test_sighup_reloads_a_changed_counters_file_and_a_broken_one_changes_nothing(exporter, tmp_path):
     counters = tmp_path / "counters.csv"
     row = "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\n"
+    more = row + "DCGM_FI_DEV_SM_CLOCK, gauge, Clock.\nno row\n"
     counters.write_text(row)
     with exporter("dcgm", "-f", str(counters)) as node:
         first = node.scraper.latest
         assert names(first) == {"DCGM_FI_DEV_GPU_TEMP"}
-        counters.write_text(row + "DCGM_FI_DEV_SM_CLOCK, gauge, Clock.\n")
+        counters.write_text(more)
         node.process.send_signal(signal.SIGHUP)
         second = node.wait_for(lambda s: names(s) == {"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK"}, "new field read")
         assert reloaded(second)
+        assert [scrape.value("gpugauge_config_rejected_rows") for scrape in (first, second)] == [0, 1]
         assert digest(second) != digest(first)
-        for broken in ("this is no counters file\n", None):
+        for broken in ("this is no counters file\n", "# comments only\n", None):
             counters.write_text(broken) if broken else counters.unlink()
             node.process.send_signal(signal.SIGHUP)
             scrape = node.wait_for(lambda s: not reloaded(s), "broken file reported")
             assert digest(scrape) == digest(second)
+            assert scrape.value("gpugauge_config_rejected_rows") == 1
             node.wait_for(lambda s: s.dcgm() == second.dcgm(), "old fields kept", second)
             counters.write_text(row)
             node.process.send_signal(signal.SIGHUP)
             node.wait_for(reloaded, "repaired")
-            counters.write_text(row + "DCGM_FI_DEV_SM_CLOCK, gauge, Clock.\n")
+            counters.write_text(more)
             node.process.send_signal(signal.SIGHUP)
             node.wait_for(lambda s: s.dcgm() == second.dcgm(), "changed again", second)
 
