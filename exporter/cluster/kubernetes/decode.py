@@ -1,9 +1,12 @@
 """Decodes the API server's JSON to records: pages of a list and lines of a watch.
 
 An object that cannot be read is left out and the others are kept: a page is decoded as a whole, which is fast, and
-object by object only when that fails.
+object by object only when that fails. JSON that msgspec does not accept is then read by Python's parser, which is
+slower and accepts what one string may have wrong in it: bytes that are not UTF-8, control characters, half a surrogate
+pair.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
@@ -17,8 +20,11 @@ from exporter.cluster.kubernetes.records import ClusterObject
 from exporter.gpu_names import GpuResources
 
 W = TypeVar("W", wire.WirePod, wire.WireNode, wire.WireNamespace)
+P = TypeVar("P", wire.ParsedList, wire.ParsedEvent, wire.NamesOnly)
 
 _MAX_ERROR_LENGTH = 120
+_UNDECODABLE = (msgspec.DecodeError, RecursionError)
+"""What msgspec raises for JSON that it cannot decode; RecursionError for JSON that is nested too deeply."""
 
 
 class _WireList(msgspec.Struct, Generic[W], gc=False):
@@ -73,15 +79,13 @@ class ObjectCodec(Generic[W]):
         decoded: _WireList[W]
         try:
             decoded = self._page.decode(body)
-        except msgspec.ValidationError:
+        except _UNDECODABLE:
             decoded = self._one_by_one(body, malformed)
-        except msgspec.DecodeError as error:
-            raise ApiError(WatchReason.BAD_RESPONSE, f"a list is not JSON: {error}") from error
         records: dict[str, ClusterObject] = {}
         for item in decoded.items or ():
             try:
                 record = self.convert(item)
-            except ValueError as error:
+            except Exception as error:  # noqa: BLE001 - also a defect in the conversion costs one object only
                 malformed.append(_problem(item.metadata, error))
                 continue
             if record is not None:
@@ -90,24 +94,18 @@ class ObjectCodec(Generic[W]):
 
     def _one_by_one(self, body: bytes, malformed: list[str]) -> "_WireList[W]":
         """Decode the objects of a page each by itself; add a message to `malformed` for each that cannot be read."""
-        try:
-            raw = msgspec.json.decode(body, type=wire.RawList)
-        except msgspec.DecodeError as error:
-            raise ApiError(WatchReason.BAD_RESPONSE, f"a list cannot be read: {error}") from error
+        raw = _separated(body)
         items: list[W] = []
         for text in raw.items or ():
             try:
                 items.append(self._one.decode(text))
-            except msgspec.DecodeError as error:
+            except _UNDECODABLE as error:
                 malformed.append(_problem(_metadata(text), error))
         return _WireList(raw.metadata, items)
 
     def change(self, line: bytes) -> WatchChange:
         """Decode one line of a watch. Raises ApiError for an ERROR event, and for a line that is not an event."""
-        try:
-            event = msgspec.json.decode(line, type=wire.WatchEvent)
-        except msgspec.DecodeError as error:
-            raise ApiError(WatchReason.BAD_RESPONSE, f"a line of a watch cannot be read: {error}") from error
+        event = _event(line)
         if event.type == "ERROR":
             raise _error(event.object)
         if event.type == "BOOKMARK":
@@ -121,8 +119,38 @@ class ObjectCodec(Generic[W]):
         try:
             item = self._one.decode(event.object)
             return WatchChange("object", meta.resource_version, key_of(meta), self.convert(item))
-        except (msgspec.DecodeError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - as in `page`
             return WatchChange("malformed", meta.resource_version, key_of(meta), problem=_problem(meta, error))
+
+
+def _separated(body: bytes) -> wire.RawList:
+    """Separate the objects of a page without decoding them. Raises ApiError when it is not a list at all."""
+    try:
+        return msgspec.json.decode(body, type=wire.RawList)
+    except _UNDECODABLE:
+        parsed = _parsed(body, wire.ParsedList, "a list")
+        return wire.RawList(parsed.metadata, [_text(item) for item in parsed.items or ()])
+
+
+def _event(line: bytes) -> wire.WatchEvent:
+    """Decode a line of a watch, but not its object. Raises ApiError when it is not an event at all."""
+    try:
+        return msgspec.json.decode(line, type=wire.WatchEvent)
+    except _UNDECODABLE:
+        parsed = _parsed(line, wire.ParsedEvent, "a line of a watch")
+        return wire.WatchEvent(parsed.type, _text(parsed.object))
+
+
+def _parsed(text: bytes, type_: type[P], what: str) -> P:
+    """Decode what msgspec does not accept, with Python's parser. Raises ApiError where that does not either."""
+    try:
+        return msgspec.convert(json.loads(text.decode("utf-8", "replace"), strict=False), type_)
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        raise ApiError(WatchReason.BAD_RESPONSE, f"{what} cannot be read: {error}") from error
+
+
+def _text(parsed: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(parsed).encode())
 
 
 def key_of(meta: wire.ObjectMeta) -> str:
@@ -131,21 +159,32 @@ def key_of(meta: wire.ObjectMeta) -> str:
 
 
 def _metadata(text: msgspec.Raw) -> wire.ObjectMeta:
-    """Decode the metadata alone; all fields are empty where that fails."""
+    """Decode the metadata alone: its names where that fails, and nothing where these cannot be read either."""
     try:
         return msgspec.json.decode(text, type=wire.MetadataOnly).metadata
-    except msgspec.DecodeError:
+    except _UNDECODABLE:
+        return _names(text)
+
+
+def _names(text: msgspec.Raw) -> wire.ObjectMeta:
+    try:
+        names = _parsed(bytes(text), wire.NamesOnly, "metadata").metadata
+    except ApiError:
         return wire.ObjectMeta()
+    return wire.ObjectMeta(names.name, names.namespace, resource_version=names.resource_version)
 
 
 def _problem(meta: wire.ObjectMeta, error: Exception) -> str:
-    return f"{key_of(meta).lstrip('/') or 'an object without a name'}: {str(error)[:_MAX_ERROR_LENGTH]}"
+    """Return the message for an object that cannot be read, without characters that no log can be written with."""
+    name = key_of(meta).lstrip("/") or "an object without a name"
+    cause = str(error) if isinstance(error, ValueError | msgspec.DecodeError) else repr(error)
+    return f"{name}: {cause[:_MAX_ERROR_LENGTH]}".encode("utf-8", "backslashreplace").decode()
 
 
 def _error(text: msgspec.Raw) -> ApiError:
     try:
         status = msgspec.json.decode(text, type=wire.ApiStatus)
-    except msgspec.DecodeError:
+    except _UNDECODABLE:
         status = wire.ApiStatus()
     return api_error(status.code, status.message or status.reason)
 

@@ -4,6 +4,8 @@ These objects are not kept: each is converted to a record at once. Types are as 
 null or number would make the whole object unreadable.
 """
 
+from typing import Any
+
 import msgspec
 
 StringMap = dict[str, str | None] | None
@@ -151,6 +153,20 @@ class WatchEvent(msgspec.Struct, gc=False):
     object: msgspec.Raw
 
 
+class ParsedList(msgspec.Struct, gc=False):
+    """One page of a list, read by Python's JSON parser."""
+
+    metadata: ListMeta
+    items: list[Any] | None = None
+
+
+class ParsedEvent(msgspec.Struct, gc=False):
+    """One event of a watch, read by Python's JSON parser."""
+
+    type: str
+    object: Any
+
+
 class ApiStatus(msgspec.Struct, gc=False):
     """The body of an API server's error, and the object of an ERROR event."""
 
@@ -163,3 +179,17 @@ class MetadataOnly(msgspec.Struct, gc=False):
     """The metadata of an object whose other fields cannot be decoded or are not needed."""
 
     metadata: ObjectMeta
+
+
+class ObjectNames(msgspec.Struct, gc=False, rename="camel"):
+    """The part of an object's metadata that is needed to drop its record."""
+
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class NamesOnly(msgspec.Struct, gc=False):
+    """The names of an object whose other metadata cannot be decoded."""
+
+    metadata: ObjectNames
