@@ -79,6 +79,11 @@ class UnknownId:
 
     text: str
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is spelled, except perhaps a replica suffix: such an id means no device."""
+        return not self.text.partition("::")[0].strip()
+
 
 DeviceTarget = GpuUuid | MigUuid | MigInstance | DeviceMinor | NvmlIndex | PciAddress | ClaimDevice | UnknownId
 

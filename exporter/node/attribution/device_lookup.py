@@ -27,6 +27,11 @@ class UnmatchedReason(Reason):
         "The id has a spelling that gpugauge cannot parse.",
         "Report the id and the device plugin; until then the devices that it may mean count as allocation unknown.",
     )
+    EMPTY = (
+        "empty",
+        "The id is empty: it names no device, so it makes no device's allocation unknown.",
+        "Check the device plugin: it gave the kubelet a device without an id.",
+    )
     UNRESOLVED_CLAIM = (
         "unresolved_claim",
         "The id names a device of a ResourceClaim (DRA), which is not resolved to a GPU.",
@@ -99,6 +104,8 @@ class DeviceLookup:
         match target:
             case ClaimDevice():
                 return Unmatched(UnmatchedReason.UNRESOLVED_CLAIM, self.allocatable)
+            case UnknownId() if target.empty:
+                return Unmatched(UnmatchedReason.EMPTY)
             case UnknownId():
                 return Unmatched(UnmatchedReason.UNKNOWN_FORM, self.allocatable)
             case MigUuid():

@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -270,6 +271,13 @@ def test_no_device_is_unallocated_while_an_id_has_an_unknown_form():
     found = attribute((U0, U1), allocated("a", UUID) + allocated("b", "tegra"))
     assert [state.pods for state in found.states] == [1, None]
     assert found.unmatched == (("nvidia_com_gpu", "unknown_form", 1),)
+
+
+@pytest.mark.parametrize("empty", ["", " ", "::", "::0"])
+def test_an_empty_id_is_counted_and_makes_no_gpu_uncertain(empty):
+    found = attribute((U0, U1), allocated("a", empty) + allocated("b", UUID))
+    assert [state.pods for state in found.states] == [1, 0]
+    assert found.unmatched == (("nvidia_com_gpu", "empty", 1),)
 
 
 def test_claims_are_counted_as_unresolved_and_no_device_is_unallocated():
