@@ -223,5 +223,6 @@ def _valid_numbers(records: _Records, index: int, width: int, wanted: WantedFiel
             return None
     else:
         return None
-    highest = max(values)
-    return tuple(values) if highest < blank and in_range(highest, wanted) else None
+    lowest, highest = min(values), max(values)
+    valid = highest < blank and in_range(lowest, wanted) and in_range(highest, wanted)
+    return tuple(values) if valid else None

@@ -33,6 +33,8 @@ class WantedField(msgspec.Struct, frozen=True, array_like=True):
     watch: WatchGroup
     high: float | None = None
     """Largest possible value in the field's unit; anything above is out of range."""
+    low: float | None = None
+    """Smallest possible value; anything below is out of range."""
 
 
 class ReaderConfig(msgspec.Struct, frozen=True):

@@ -40,7 +40,7 @@ class RejectionReason(Reason):
     )
     OUT_OF_RANGE = (
         "out_of_range",
-        "The value cannot be true for this field, such as a utilization above 100 %.",
+        "The value cannot be true for this field, such as a utilization below 0 or above 100 %.",
         "Report it with the field, the GPU model and the driver version.",
     )
     STALE = (

@@ -4,6 +4,8 @@ No I/O, no state. Blank values (how a library reports that it has no value) diff
 dcgm/values.py and nvml/values.py.
 """
 
+import math
+
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.readings import RejectionReason, SampleValue
 
@@ -27,8 +29,9 @@ def age_limit(wanted: WantedField, interval: float) -> float:
 
 
 def in_range(value: float, wanted: WantedField) -> bool:
-    """Whether the field can have this value."""
-    return wanted.high is None or value <= wanted.high
+    """Whether the field can have this value; no field can be infinite."""
+    above = wanted.low is None or value >= wanted.low
+    return above and (wanted.high is None or value <= wanted.high) and -math.inf < value < math.inf
 
 
 def checked(value: SampleValue, wanted: WantedField) -> tuple[SampleValue, RejectionReason | None]:

@@ -18,8 +18,8 @@ from exporter.node.nvml.values import (
     NOT_SUPPORTED,
     NvmlValue,
     RejectedValue,
+    raw_reason,
     rejected,
-    usable,
 )
 
 RawValue = int | float | str
@@ -206,8 +206,9 @@ def nvml_value(field: int, raw: RawValue | None) -> NvmlValue:
     """Return a raw value in the field's unit, or why it is rejected. None means that the driver does not have it."""
     if raw is None:
         return RejectedValue(RejectionReason.NOT_SUPPORTED)
-    if not usable(raw):  # before the conversion, which would turn a blank value into another number
-        return RejectedValue(RejectionReason.BLANK)
+    reason = raw_reason(raw)  # before the conversion, which would turn a blank value into another number
+    if reason is not None:
+        return RejectedValue(reason)
     convert = CONVERSIONS.get(field)
     return raw if convert is None else convert(raw)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pynvml
 
 from exporter.node.devices.readings import RejectionReason
-from exporter.node.nvml.values import NOT_SUPPORTED, NvmlValue, RejectedValue, rejected, usable
+from exporter.node.nvml.values import NOT_SUPPORTED, NvmlValue, RejectedValue, raw_reason, rejected
 
 MIN_SAMPLE_SECONDS = 0.1
 """Least seconds between two samples: the counters are refreshed every 100 ms (nvmlGpmMetricsGet in `nvml.h`)."""
@@ -47,8 +47,9 @@ The UUIDs distinguish a GPU instance that was created again under the id of an e
 
 def gpm_value(field: int, raw: float) -> NvmlValue:
     """Return a GPM value in DCGM's unit. GPM returns NaN where it has no value; DCGM makes a blank value of it too."""
-    if not usable(raw) or raw < 0:
-        return RejectedValue(RejectionReason.BLANK)
+    reason = raw_reason(raw)
+    if reason is not None:
+        return RejectedValue(reason)
     return raw / 100 if field in RATIOS else round(raw * MIB)
 
 

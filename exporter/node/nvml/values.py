@@ -96,8 +96,11 @@ def rejected(code: int) -> RejectedValue:
     return RejectedValue(REASONS.get(code, RejectionReason.BLANK))
 
 
-def usable(raw: float | str) -> bool:
-    """Whether a raw value can be exposed: it is not NVML_VALUE_NOT_AVAILABLE, NaN, infinite or an empty text."""
-    if isinstance(raw, float):
-        return math.isfinite(raw)
-    return raw not in (NONE_32, NONE_64, "")
+def raw_reason(raw: float | str) -> RejectionReason | None:
+    """Return why a raw value cannot be exposed, or None when it can, if it is in the range of its field.
+
+    NVML_VALUE_NOT_AVAILABLE, NaN and an empty text are blank; nothing that is measured is infinite.
+    """
+    if isinstance(raw, float) and not math.isfinite(raw):
+        return RejectionReason.BLANK if math.isnan(raw) else RejectionReason.OUT_OF_RANGE
+    return RejectionReason.BLANK if raw in (NONE_32, NONE_64, "") else None

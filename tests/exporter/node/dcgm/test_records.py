@@ -96,6 +96,24 @@ def test_blank_values_of_other_types_are_values_of_a_64_bit_integer(value):
     assert one(INT, value) == (value, {})
 
 
+UTILIZATION = WantedField(203, "int", "gpu", "basic", high=100, low=0)
+SHARE = WantedField(254, "float", "gpu", "basic", high=1, low=0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [(UTILIZATION, -1), (UTILIZATION, 101), (SHARE, -0.01), (SHARE, 1.01), (FLOAT, -math.inf)]
+)
+def test_a_number_that_its_field_cannot_have_is_out_of_range(field, value):
+    assert one(field, value) == (None, {(field.id, "out_of_range"): 1})
+
+
+def test_a_number_below_the_range_costs_none_of_its_column():
+    records = [record(203, 7), record(203, -1, entity=3)]
+    decoded = decode(records, (UTILIZATION,))
+    assert decoded.columns == [(7, None)]
+    assert decoded.rejected == {(203, "out_of_range"): 1}
+
+
 def test_text_ends_at_its_nul_and_invalid_bytes_are_replaced():
     assert one(TEXT, "1650\0rest")[0] == "1650"
     assert one(TEXT, "") == (None, {(53, "blank"): 1})

@@ -1,9 +1,11 @@
 """Which values are exposed: age limits, ranges, and rejections of event fields that count as none."""
 
+import math
+
 import pytest
 
 from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.field import fields_by_name
+from exporter.node.devices.field import fields, fields_by_name
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.devices.validity import (
     INFOROM_FIELDS,
@@ -17,7 +19,7 @@ from exporter.node.devices.validity import (
 )
 
 TEMPERATURE = WantedField(150, "int", "gpu", "basic")
-ACTIVITY = WantedField(1001, "float", "instance", "profiling", high=1.0)
+ACTIVITY = WantedField(1001, "float", "instance", "profiling", high=1.0, low=0.0)
 RETIRED_PAGES = WantedField(390, "int", "gpu", "basic")
 XID = WantedField(230, "int", "gpu", "event")
 
@@ -68,6 +70,55 @@ def test_a_value_up_to_the_highest_possible_one_is_in_range():
     assert in_range(1.0, ACTIVITY)
     assert not in_range(1.0001, ACTIVITY)
     assert in_range(1e18, TEMPERATURE)
+
+
+def test_a_value_down_to_the_smallest_possible_one_is_in_range():
+    assert in_range(-0.0, ACTIVITY)
+    assert not in_range(-0.0001, ACTIVITY)
+    assert in_range(-1e18, TEMPERATURE)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_no_field_is_infinite(value):
+    assert checked(value, TEMPERATURE) == (None, RejectionReason.OUT_OF_RANGE)
+
+
+ALL_32_BITS = 4294967295
+BELOW_ZERO = {140: -60, 150: -60, 151: -60, 152: -60, 153: -250, 158: -60, 159: -60, 171: None}
+"""The fields of numbers that can be negative, and down to where."""
+
+
+@pytest.mark.parametrize("field", [f for f in fields().values() if f.kind != "string"], ids=lambda f: f.names[0])
+def test_every_number_has_a_smallest_value_and_few_are_below_zero(field):
+    assert field.low == BELOW_ZERO.get(field.id, 0)
+    assert checked(-math.inf, field.wanted()) == (None, RejectionReason.OUT_OF_RANGE)
+
+
+@pytest.mark.parametrize(
+    "field", [f for f in fields().values() if f.unit in ("MHz", "celsius", "MiB", "watts", "percent")]
+)
+def test_a_clock_temperature_memory_power_or_share_with_all_32_bits_set_is_out_of_range(field):
+    read = ALL_32_BITS / 1000 if field.unit == "watts" else ALL_32_BITS  # drivers have milliwatts
+    assert checked(read, field.wanted()) == (None, RejectionReason.OUT_OF_RANGE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DCGM_FI_DEV_GPU_TEMP", -5),
+        ("DCGM_FI_DEV_GPU_TEMP_LIMIT", -3),
+        ("DCGM_FI_DEV_GPU_TEMP", 0),
+        ("DCGM_FI_DEV_MEM_CLOCK", 14001),
+        ("DCGM_FI_DEV_FB_TOTAL", 1 << 20),
+        ("DCGM_FI_DEV_POWER_USAGE", 2700.5),
+        ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 1.02),
+        ("DCGM_FI_DEV_PSTATE", 32),
+        ("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", ALL_32_BITS),
+        ("DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE", -1),
+    ],
+)
+def test_what_can_be_measured_is_in_range(name, value):
+    assert checked(value, fields_by_name()[name].wanted()) == (value, None)
 
 
 def test_a_value_above_the_range_is_rejected_and_every_other_one_returned():

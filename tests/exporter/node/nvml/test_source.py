@@ -87,7 +87,8 @@ def distinct(flag):
         elif field.unit == "ratio":
             values[number] = (number - 1000) / 100
         else:
-            values[number] = len(values) % 30 if field.high else 10_000 + 10 * number
+            narrow = field.high is not None and field.high < 20_000
+            values[number] = len(values) % (100 if field.high == 250 else 30) if narrow else 10_000 + 10 * number
     values |= {number: values[same] for number, same in ONE_COUNTER.items()}
     return {str(number): value for number, value in values.items()}
 

@@ -9,7 +9,7 @@ from exporter.node.devices.validity import checked
 from exporter.node.nvml.calls import CALLS, FIELD_VALUES, NVLINK_RATES, nvml_value
 from exporter.node.nvml.gpm import FIELDS, RATES, RATIOS, gpm_value
 from exporter.node.nvml.nvlink_rates import NvlinkRates
-from exporter.node.nvml.values import GpuLostError, RejectedValue, rejected, usable
+from exporter.node.nvml.values import GpuLostError, RejectedValue, raw_reason, rejected
 from exporter.source import SourceError
 
 BLANK = RejectedValue("blank")
@@ -43,14 +43,21 @@ def test_the_codes_of_a_failed_library_concern_the_whole_source(code, reason):
     assert error.value.reason == reason
 
 
-@pytest.mark.parametrize("raw", [0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF, math.nan, math.inf, ""])
+@pytest.mark.parametrize("raw", [0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF, math.nan, ""])
 def test_nvmls_value_not_available_nan_and_an_empty_text_are_blank(raw):
-    assert not usable(raw)
+    assert raw_reason(raw) == "blank"
+
+
+@pytest.mark.parametrize("raw", [math.inf, -math.inf])
+def test_what_is_infinite_is_out_of_range_whatever_the_conversion(raw):
+    assert raw_reason(raw) == "out_of_range"
+    assert [nvml_value(field, raw) for field in (150, 155, 250)] == [RejectedValue("out_of_range")] * 3
+    assert [gpm_value(field, raw) for field in (1001, 1009)] == [RejectedValue("out_of_range")] * 2
 
 
 @pytest.mark.parametrize("raw", [0, -3, 0.0, 1 << 53, "text"])
 def test_zero_is_a_value(raw):
-    assert usable(raw)
+    assert raw_reason(raw) is None
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,7 @@ def test_a_raw_value_is_checked_before_it_is_converted(field, raw, value):
 
 @pytest.mark.parametrize(
     ("field", "raw", "value"),
-    [(1001, 47.5, 0.475), (1009, 1.5, 1_572_864), (1001, math.nan, BLANK), (1004, -1.0, BLANK), (1004, 0.0, 0.0)],
+    [(1001, 47.5, 0.475), (1009, 1.5, 1_572_864), (1001, math.nan, BLANK), (1004, 0.0, 0.0)],
 )
 def test_gpm_percent_becomes_a_ratio_and_mebibytes_become_bytes(field, raw, value):
     assert gpm_value(field, raw) == value
@@ -85,6 +92,17 @@ def test_a_value_above_the_largest_possible_is_out_of_range():
     assert checked(101, fields()[203].wanted()) == (None, "out_of_range")
     assert checked(10**12, fields()[156].wanted()) == (10**12, None)
     assert checked("x", fields()[54].wanted()) == ("x", None)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        (203, -1), (100, nvml_value(100, -1)), (252, nvml_value(252, -(1 << 20))), (155, nvml_value(155, -1)),
+        (1004, gpm_value(1004, -1.0)), (1009, gpm_value(1009, -1.0)), (254, -0.01), (254, 1.01),
+    ],
+)  # fmt: skip
+def test_a_value_below_the_smallest_possible_is_out_of_range(field, value):
+    assert checked(value, fields()[field].wanted()) == (None, "out_of_range")
 
 
 def test_every_field_is_read_in_one_way_only():
