@@ -133,7 +133,7 @@ def table(state: ScenarioState, now: float, tick: int = 1) -> bytes:
         round(now * 1e6),
         tick,
         *section_headers,
-        *(text.encode() for text in (versions.driver, versions.nvml, versions.dcgm)),
+        *(raw_text(text) for text in (versions.driver, versions.nvml, versions.dcgm)),
     )
     return header + b"".join(row for _, rows in sections for row in rows)
 
@@ -184,7 +184,7 @@ class _TableRows:
             *spec.compute_capability,
             spec.memory_mib,
             self._identity(spec.uuid),
-            *(text.encode() for text in (spec.uuid, spec.pci_bus_id, spec.model, spec.serial, spec.vbios)),
+            *(raw_text(text) for text in (spec.uuid, spec.pci_bus_id, spec.model, spec.serial, spec.vbios)),
         )
 
     def instances(self, gpu: GpuState) -> Iterator[bytes]:
@@ -214,14 +214,14 @@ class _TableRows:
             self._identity(own.identity),
             len(instance.compute) > 1,
             0,
-            profile.encode(),
-            uuid.encode(),
+            raw_text(profile),
+            raw_text(uuid),
             0,
         )
 
     def _identity(self, text: str) -> int:
         """Return a number that differs when another device has the same entity id, or the engine restarted."""
-        return zlib.crc32(text.encode()) | self.state.generation << 32
+        return zlib.crc32(raw_text(text)) | self.state.generation << 32
 
     def samples(self) -> Iterator[tuple[tuple[int, int, int], bytes]]:
         for gpu in self.state.gpus:
@@ -267,6 +267,11 @@ class _TableRows:
                     yield f"{uuid}/{instance.spec.gi}/{compute.spec.ci}", CI, compute.entity_id, gpu_id
 
 
+def raw_text(text: str) -> bytes:
+    """Return the bytes of a text. A test can write U+DCFF for a byte 0xFF, which is not UTF-8 (PEP 383)."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 def encode(field: Field, sample: ScriptedSample) -> tuple[str, bytes, bytes]:
     """Return a sample as a library has it: the type of its record, the 8 bytes of its value, its text."""
     type_ = TYPES[field.kind]
@@ -280,7 +285,7 @@ def encode(field: Field, sample: ScriptedSample) -> tuple[str, bytes, bytes]:
         return type_, Struct("<d").pack(BLANK_FLOAT + step), b""
     match sample.value:
         case str() as text:
-            return "s", bytes(8), text.encode()[:255]
+            return "s", bytes(8), raw_text(text)[:255]
         case int() as number:
             return "i", number.to_bytes(8, "little", signed=True), b""
         case float() as number:

@@ -214,11 +214,16 @@ def nvml_value(field: int, raw: RawValue | None) -> NvmlValue:
 
 
 def read_call(call: NvmlCall, handle: Any) -> dict[int, NvmlValue]:
-    """Read every field of one call. Raises GpuLostError for a lost GPU, SourceError when NVML as a whole fails."""
+    """Read every field of one call; a text that is not UTF-8 is a blank.
+
+    Raises GpuLostError for a lost GPU, SourceError when NVML as a whole fails.
+    """
     try:
         raws = call.function(handle)
     except pynvml.NVMLError as error:
         return dict.fromkeys(call.fields, rejected(error.value))
+    except UnicodeDecodeError:
+        return dict.fromkeys(call.fields, RejectedValue(RejectionReason.BLANK))
     return {field: nvml_value(field, raw) for field, raw in zip(call.fields, raws, strict=True)}
 
 

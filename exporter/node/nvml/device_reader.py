@@ -117,7 +117,8 @@ def _identity(device: Device) -> dict[int, NvmlValue]:
     name, uuid = device.model, device.uuid
     if device.gi >= 0:
         name, uuid = device.profile, device.mig_uuids[0]
-    return {field_ids.NAME: name, field_ids.UUID: uuid, field_ids.PCI_BUS_ID: device.pci_bus_id}
+    texts = {field_ids.NAME: name, field_ids.UUID: uuid, field_ids.PCI_BUS_ID: device.pci_bus_id}
+    return {field: text or RejectedValue(RejectionReason.BLANK) for field, text in texts.items()}
 
 
 def system_values(versions: dict[str, str]) -> dict[int, NvmlValue]:

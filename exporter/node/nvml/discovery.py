@@ -4,9 +4,11 @@ MIG devices are listed again in every collection: a reconfiguration invalidates 
 one. NVML lists a GPU instance only through its compute instances; a GPU instance without any is not seen.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,9 +23,11 @@ from exporter.node.nvml.values import (
     NO_PERMISSION,
     NOT_FOUND,
     GpuLostError,
+    escaped,
     rejected,
     source_error,
 )
+from exporter.source import SourceError
 
 _PROFILE = re.compile(r"\bMIG (\S+)$")
 """The profile at the end of a MIG device's name: `NVIDIA H100 80GB HBM3 MIG 1g.10gb`."""
@@ -52,6 +56,25 @@ class NvmlDiscovery:
     problems: list[tuple[str, str]] = field(default_factory=list)
     """(reason, message) of what NVML lists but cannot be read."""
 
+    @contextlib.contextmanager
+    def costs_only(self, uuid: str) -> Iterator[None]:
+        """Run what concerns one GPU: an exception makes that GPU one that cannot be reached. Passes on SourceError."""
+        try:
+            yield
+        except SourceError:
+            raise
+        except GpuLostError:
+            self.down.add(uuid)
+        except Exception as error:  # noqa: BLE001 - also a defect costs one GPU, never the others
+            self.down.add(uuid)
+            self.problems.append((NvmlReason.GPU_FAILED, f"{uuid} cannot be read: {error!r}"))
+
+    @property
+    def complete(self) -> bool:
+        """Whether a new session with the library could not find more."""
+        lasting = all(reason == NvmlReason.TEXT_UNREADABLE for reason, _ in self.problems)
+        return bool(self.devices) and not self.down and lasting
+
 
 @dataclass(frozen=True, slots=True)
 class _ComputeInstance:
@@ -68,6 +91,8 @@ class NvmlInventory:
 
     def __init__(self) -> None:
         self._facts: dict[str, Device] = {}
+        self._unreadable: dict[str, list[str]] = {}
+        """By UUID, what of the GPU's texts is not UTF-8."""
         self._last: dict[str, tuple[Device, ...]] = {}
         self._uuids: dict[int, str] = {}
 
@@ -85,17 +110,24 @@ class NvmlInventory:
     def _discover_gpu(self, index: int, driver_version: str, found: NvmlDiscovery) -> None:
         try:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            uuid = pynvml.nvmlDeviceGetUUID(handle)
+            uuid = escaped(pynvml.nvmlDeviceGetUUID, handle)
             gpu = self._gpu(uuid, index, handle, driver_version)
             devices = _devices(gpu, handle, found.problems)
         except pynvml.NVMLError as error:
             self._report_unreadable(index, error.value, found)
         except GpuLostError:
             self._report_unreadable(index, next(iter(LOST)), found)
+        except SourceError:
+            raise
+        except Exception as error:  # noqa: BLE001 - also a defect costs one GPU, never the others
+            message = f"the GPU with NVML index {index} cannot be read: {error!r}"
+            found.problems.append((NvmlReason.GPU_FAILED, message))
         else:
             self._uuids[index] = uuid
             self._last[uuid] = tuple(each.device for each in devices)
             found.devices += devices
+            if texts := ", ".join(self._unreadable[uuid]):
+                found.problems.append((NvmlReason.TEXT_UNREADABLE, f"of {uuid} is not UTF-8: {texts}"))
 
     def _report_unreadable(self, index: int, code: int, found: NvmlDiscovery) -> None:
         if code not in LOST:
@@ -112,7 +144,8 @@ class NvmlInventory:
     def _gpu(self, uuid: str, index: int, handle: Any, driver_version: str) -> Device:
         known = self._facts.get(uuid)
         if known is None or (known.index, known.driver_version) != (index, driver_version):
-            known = self._facts[uuid] = _read_gpu(uuid, index, handle, driver_version)
+            unreadable = self._unreadable[uuid] = ["UUID"] if "\\" in uuid else []  # as `escaped` gives it
+            known = self._facts[uuid] = _read_gpu(uuid, index, handle, driver_version, unreadable)
         return known
 
 
@@ -132,14 +165,23 @@ def _optional(function: Callable[[Any], Any], handle: Any, otherwise: Any) -> An
         return otherwise
 
 
-def _read_gpu(uuid: str, index: int, handle: Any, driver_version: str) -> Device:
+def _read_gpu(uuid: str, index: int, handle: Any, driver_version: str, unreadable: list[str]) -> Device:
+    """Read what does not change. Adds the names of the texts that are not UTF-8, which are left empty, to the list."""
+
+    def text(name: str, function: Callable[[Any], str]) -> str:
+        try:
+            return str(_optional(function, handle, ""))
+        except UnicodeDecodeError:
+            unreadable.append(name)
+            return ""
+
     return Device(
         uuid=uuid,
         index=index,
-        pci_bus_id=_optional(_bus_id, handle, ""),
+        pci_bus_id=text("PCI id", _bus_id),
         minor=_optional(pynvml.nvmlDeviceGetMinorNumber, handle, -1),
-        model=_optional(pynvml.nvmlDeviceGetName, handle, ""),
-        serial=_optional(pynvml.nvmlDeviceGetSerial, handle, ""),
+        model=text("name", pynvml.nvmlDeviceGetName),
+        serial=text("serial number", pynvml.nvmlDeviceGetSerial),
         architecture=architecture_name(_optional(pynvml.nvmlDeviceGetArchitecture, handle, 0)),
         driver_version=driver_version,
         numa_node=_optional(pynvml.nvmlDeviceGetNumaNodeId, handle, -1),
@@ -194,14 +236,14 @@ def _compute_instance(handle: Any) -> _ComputeInstance:
     return _ComputeInstance(
         gi=pynvml.nvmlDeviceGetGpuInstanceId(handle),
         ci=pynvml.nvmlDeviceGetComputeInstanceId(handle),
-        uuid=pynvml.nvmlDeviceGetUUID(handle),
+        uuid=escaped(pynvml.nvmlDeviceGetUUID, handle),
         handle=handle,
     )
 
 
 def _profile(handle: Any) -> str:
     """Return `1g.10gb` or `1c.2g.20gb`: from the name of the MIG device, else from its slices and memory."""
-    match = _PROFILE.search(_optional(pynvml.nvmlDeviceGetName, handle, ""))
+    match = _PROFILE.search(_optional(partial(escaped, pynvml.nvmlDeviceGetName), handle, ""))
     if match:
         return match[1]
     attributes = _optional(pynvml.nvmlDeviceGetAttributes, handle, None)

@@ -47,6 +47,16 @@ class NvmlReason(Reason):
         "A GPU cannot be opened; the log has its index and NVML's return code.",
         "Look the return code up in nvml.h (nvmlReturn_t); the other GPUs are exposed.",
     )
+    GPU_FAILED = (
+        "gpu_failed",
+        "Reading a GPU failed because of a defect in gpugauge or an answer of NVML that it does not know.",
+        "Report it with the message in the log; the other GPUs are exposed.",
+    )
+    TEXT_UNREADABLE = (
+        "text_unreadable",
+        "A name, serial number, PCI id or UUID of a GPU is not UTF-8: its label is empty, that of a UUID escaped.",
+        "Check the GPU's InfoROM, and report it to its vendor; everything else of the GPU is exposed.",
+    )
     MIG_UNREADABLE = (
         "mig_unreadable",
         "MIG devices of a GPU cannot be read; the log has NVML's return code.",

@@ -70,5 +70,5 @@ def _versions() -> dict[str, str]:
 def _text(function: Callable[[], str]) -> str:
     try:
         return function()
-    except pynvml.NVMLError:
+    except (pynvml.NVMLError, UnicodeDecodeError):
         return ""

@@ -18,7 +18,7 @@ from exporter.node.nvml.batches import NvmlValues, assemble
 from exporter.node.nvml.device_reader import DeviceReader, system_values
 from exporter.node.nvml.discovery import NvmlDevice, NvmlDiscovery, NvmlInventory
 from exporter.node.nvml.session import NvmlSession
-from exporter.node.nvml.values import GpuLostError, NvmlValue
+from exporter.node.nvml.values import NvmlValue
 from exporter.node.nvml.xid_events import XidEvents
 from exporter.source import SourceError
 
@@ -84,8 +84,7 @@ class NvmlSource:
         requests = self._plan(tuple(each.device for each in found.devices))
         self._collect_events(found)
         values = self._read_all(found, requests)
-        complete = bool(found.devices) and not found.down and not found.problems
-        self._reopen_at = None if complete else (self._reopen_at or self._clock() + REOPEN_SECONDS)
+        self._reopen_at = None if found.complete else (self._reopen_at or self._clock() + REOPEN_SECONDS)
         return self._readings(taken_at, found, requests, values)
 
     def _plan(self, inventory: tuple[Device, ...]) -> tuple[ReadRequest, ...]:
@@ -102,7 +101,9 @@ class NvmlSource:
         if field_ids.XID in self._wanted:
             gpus = [d for d in found.devices if d.device.gi < 0 and d.gpu_handle is not None]
             self._events.collect()
-            self._events.watch((gpu.device.uuid, gpu.gpu_handle) for gpu in gpus)
+            for gpu in gpus:
+                with found.costs_only(gpu.device.uuid):
+                    self._events.watch(gpu.device.uuid, gpu.gpu_handle)
 
     def _read_all(self, found: NvmlDiscovery, requests: Sequence[ReadRequest]) -> NvmlValues:
         """Read every request. Those for engine activity come last: two GPM samples need time between them."""
@@ -122,7 +123,9 @@ class NvmlSource:
         return values
 
     def _begin(self, found: NvmlDiscovery, target: NvmlDevice) -> bool:
-        return target.device.uuid not in found.down and self._reader.begin(target)
+        with found.costs_only(target.device.uuid):
+            return target.device.uuid not in found.down and self._reader.begin(target)
+        return False
 
     def _read(
         self, found: NvmlDiscovery, request: ReadRequest, values: NvmlValues, system: Mapping[int, NvmlValue]
@@ -132,11 +135,8 @@ class NvmlSource:
             uuid = target.device.uuid
             if uuid in found.down:
                 continue
-            try:
+            with found.costs_only(uuid):
                 values[index] |= self._reader.read(target, request.fields)
-            except GpuLostError:
-                found.down.add(uuid)
-                continue
             values[index] |= {field: value for field, value in system.items() if field in request.fields}
             if field_ids.XID in request.fields:
                 values[index][field_ids.XID] = self._events.last(

@@ -4,8 +4,9 @@ The codes are those of `nvmlReturn_t` in `nvml.h`, as `pynvml` has them. No I/O,
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pynvml
 
@@ -68,6 +69,14 @@ class RejectedValue:
 
 
 NvmlValue = int | float | str | RejectedValue
+
+
+def escaped(function: Callable[[Any], str], handle: Any) -> str:
+    r"""Read a text with a pynvml function; bytes that are not UTF-8, which pynvml does not decode, become `\xff`."""
+    try:
+        return function(handle)
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "backslashreplace")
 
 
 class GpuLostError(Exception):

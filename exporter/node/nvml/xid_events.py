@@ -7,7 +7,7 @@ receives only those that concern the whole GPU (NVML reference, nvmlEventSetWait
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pynvml
@@ -29,12 +29,11 @@ class XidEvents:
         self._watched: dict[int | None, str] = {}
         """UUIDs by the address in the GPU's handle. After a fatal XID the GPU is lost: its UUID cannot be read then."""
 
-    def watch(self, gpus: Iterable[tuple[str, Any]]) -> None:
-        """Register the GPUs, given as (UUID, handle), that are not registered yet."""
-        for uuid, handle in gpus:
-            if uuid not in self._watched.values():
-                with contextlib.suppress(pynvml.NVMLError):  # last() then returns "not supported"
-                    self._register(uuid, handle)
+    def watch(self, uuid: str, handle: Any) -> None:
+        """Register a GPU, if it is not registered yet."""
+        if uuid not in self._watched.values():
+            with contextlib.suppress(pynvml.NVMLError):  # last() then returns "not supported"
+                self._register(uuid, handle)
 
     def _register(self, uuid: str, handle: Any) -> None:
         if self._set is None:
