@@ -21,9 +21,10 @@ from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.config import NodeConfig
 from exporter.node.dcgm.reasons import DcgmReason
-from exporter.node.devices import pci, regular_file
+from exporter.node.devices import regular_file
 from exporter.node.devices.counters_file import Counters, decode, parse
 from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.pci import PciBus
 from exporter.node.devices.regular_file import UnreadableFileError
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.pipeline import NodePipeline, NodeSources
@@ -84,6 +85,7 @@ class NodeProgram:
         self._config = config
         self._clock = clock
         self._driver = driver
+        self._pci = PciBus()
         self._reload = threading.Event()
         self._library_missing_since: float | None = None
         loaded = load_counters(config.counters_file)
@@ -166,7 +168,7 @@ class NodeProgram:
     def _expected_gpus(self) -> int:
         if self._config.source == "simulated":
             return self._config.expected_gpus
-        return max(self._config.expected_gpus, pci.count_gpus())
+        return max(self._config.expected_gpus, self._pci.count_gpus())
 
     def _log_problems(self, loaded: LoadedCounters) -> None:
         for problem in loaded.counters.problems:

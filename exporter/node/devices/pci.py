@@ -4,6 +4,7 @@ A GPU that failed before the driver was loaded is missing from every library. Th
 so this number is one lower bound of how many GPUs there should be.
 """
 
+import os
 from pathlib import Path
 
 DEVICES = Path("/sys/bus/pci/devices")
@@ -19,15 +20,29 @@ def _text(path: Path) -> str:
         return ""
 
 
-def count_gpus(devices: Path = DEVICES) -> int:
-    """Count the physical NVIDIA GPUs on the bus, without virtual functions. Returns 0 where the bus cannot be read."""
-    try:
-        found = list(devices.iterdir())
-    except OSError:
-        return 0
-    return sum(
+class PciBus:
+    """Counts the GPUs of the bus, and again only when the bus lists other devices: a scan opens hundreds of files."""
+
+    def __init__(self, devices: Path = DEVICES) -> None:
+        self._devices = devices
+        self._listed: frozenset[str] = frozenset()
+        self._gpus = 0
+
+    def count_gpus(self) -> int:
+        """Count the physical NVIDIA GPUs, without virtual functions. Returns 0 where the bus cannot be read."""
+        try:
+            listed = frozenset(os.listdir(self._devices))  # noqa: PTH208 - of names alone; Path makes objects
+        except OSError:
+            return 0
+        if listed != self._listed:
+            self._gpus = sum(_is_gpu(self._devices / name) for name in listed)
+            self._listed = listed
+        return self._gpus
+
+
+def _is_gpu(device: Path) -> bool:
+    return (
         _text(device / "vendor") == NVIDIA
         and _text(device / "class").startswith(DISPLAY_CLASSES)
         and not (device / "physfn").exists()  # the kernel links a virtual function to its physical one
-        for device in found
     )
