@@ -66,7 +66,7 @@ class NodePipeline:
         cycle = CollectionCycle()
         readings = cycle.read(self._sources.devices, Readings(self._sources.devices.name, self._clock(), ()))
         allocations = self._allocations(cycle)
-        attribution, allocation_families = self._attribution.get(readings.inventory, allocations)
+        attribution, allocation_families = self._attribution.get(readings.inventory, allocations, readings.down)
         by_field = samples_by_field(readings)
         rows = label_rows(self._counters, readings, by_field)
         labels = self._labels.labels(readings.inventory, attribution.containers, rows)

@@ -7,7 +7,7 @@ through replicas (several ids for one device, by time-slicing or MPS) or fractio
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -95,16 +95,19 @@ DEFAULT_RULES = AttributionRules()
 
 
 def attribute(
-    inventory: tuple[Device, ...], allocations: Allocations | None, rules: AttributionRules = DEFAULT_RULES
+    inventory: tuple[Device, ...],
+    allocations: Allocations | None,
+    rules: AttributionRules = DEFAULT_RULES,
+    down: Collection[str] = (),
 ) -> Attribution:
-    """Find the containers that each device is allocated to.
+    """Find the containers that each device is allocated to. `down` are the UUIDs of GPUs that cannot be read now.
 
     Every state is unknown when `allocations` is None (attribution is off, or the kubelet's answer is unknown), and
     when no device was read: then every id would look unmatched.
     """
     if allocations is None or not inventory:
         return Attribution(inventory, (AllocationState(),) * len(inventory))
-    lookup = DeviceLookup(inventory)
+    lookup = DeviceLookup(inventory, down)
     matched, unmatched = _match(allocations, lookup, rules)
     uncertain = frozenset[int]().union(*(missing.candidates for missing in unmatched.values()))
     states = []

@@ -1,6 +1,6 @@
 """Finds the device that a parsed device id means, among the devices that were read, or why there is none. No I/O."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from exporter.node.attribution.device_id import (
@@ -62,13 +62,19 @@ class Unmatched(NamedTuple):
 
 
 class DeviceLookup:
-    """Indexes the devices of one inventory by everything that can name them. Positions are those in the inventory."""
+    """Indexes the devices of one inventory by everything that can name them. Positions are those in the inventory.
 
-    def __init__(self, inventory: tuple[Device, ...]) -> None:
+    `down` are the UUIDs of GPUs that cannot be read now. Once such a GPU is gone, the driver can give its index, minor
+    number and PCI address to another, which is then meant.
+    """
+
+    def __init__(self, inventory: tuple[Device, ...], down: Collection[str] = ()) -> None:
         self._inventory = inventory
         self._position: dict[DeviceTarget, int] = {}
-        # Smallest devices last, so that they take precedence: a GPU instance lists its compute instances' UUIDs too.
-        for position in sorted(range(len(inventory)), key=lambda p: (inventory[p].gi >= 0, inventory[p].ci >= 0)):
+        # What is last takes precedence: GPUs that can be read, and of each the smallest devices, because a GPU instance
+        # lists its compute instances' UUIDs too.
+        key = [(device.uuid not in down, device.gi >= 0, device.ci >= 0) for device in inventory]
+        for position in sorted(range(len(inventory)), key=key.__getitem__):
             self._position |= dict.fromkeys(_names(inventory[position]), position)
         self._partitions = {position: self._partitions_of(device) for position, device in enumerate(inventory)}
 
@@ -113,8 +119,13 @@ class DeviceLookup:
             case MigInstance(parent=parent) if parent in self._position:
                 gpu = self._position[parent]
                 return Unmatched(UnmatchedReason.NO_SUCH_INSTANCE, self._partitions[gpu] or frozenset({gpu}))
+            case DeviceMinor() | MigInstance(parent=DeviceMinor()):
+                return Unmatched(UnmatchedReason.NO_SUCH_GPU, self._without_minor())
             case _:
                 return Unmatched(UnmatchedReason.NO_SUCH_GPU)
+
+    def _without_minor(self) -> frozenset[int]:
+        return frozenset(position for position in self.allocatable if self._inventory[position].minor < 0)
 
     def _may_be_instances(self) -> frozenset[int]:
         # A GPU without MIG devices may have been partitioned after the inventory was read.
@@ -132,12 +143,13 @@ def _contains(device: Device, other: Device) -> bool:
 
 
 def _names(device: Device) -> Iterator[DeviceTarget]:
-    uuid = GpuUuid(device.uuid.lower())
-    minor = DeviceMinor(device.file_number)
+    parents: list[GpuUuid | DeviceMinor] = [GpuUuid(device.uuid.lower())]
+    if device.minor >= 0:
+        parents.append(DeviceMinor(device.minor))
     if device.gi < 0:
-        yield from (uuid, minor, NvmlIndex(device.index), PciAddress(device.pci_bus_id.upper()))
+        yield from (*parents, NvmlIndex(device.index), PciAddress(device.pci_bus_id.upper()))
         return
-    yield from (MigInstance(parent, device.gi, device.ci) for parent in (uuid, minor))
+    yield from (MigInstance(parent, device.gi, device.ci) for parent in parents)
     yield from _mig_targets(device.mig_uuids)
 
 

@@ -84,17 +84,17 @@ class AttributionCache:
 
     hostname: str
     rules: AttributionRules = DEFAULT_RULES
-    _inputs: tuple[tuple[Device, ...], Allocations | None] | None = None
+    _inputs: tuple[tuple[Device, ...], Allocations | None, tuple[str, ...]] | None = None
     _results: tuple[Attribution, tuple[Family, ...]] | None = None
 
     def get(
-        self, inventory: tuple[Device, ...], allocations: Allocations | None
+        self, inventory: tuple[Device, ...], allocations: Allocations | None, down: tuple[str, ...] = ()
     ) -> tuple[Attribution, tuple[Family, ...]]:
         """Return what `attribute` and `allocation_families` give for these devices and allocations."""
-        if self._results is None or self._inputs != (inventory, allocations):
-            attribution = attribute(inventory, allocations, self.rules)
+        if self._results is None or self._inputs != (inventory, allocations, down):
+            attribution = attribute(inventory, allocations, self.rules, down)
             self._results = attribution, allocation_families(attribution, self.hostname)
-            self._inputs = inventory, allocations
+            self._inputs = inventory, allocations, down
         return self._results
 
 

@@ -40,8 +40,3 @@ class Device(msgspec.Struct, frozen=True, array_like=True):
     """Whether the GPU is in MIG mode; None when unknown or not applicable."""
     numa_node: int = -1
     """-1 when unknown."""
-
-    @property
-    def file_number(self) -> int:
-        """The minor number; the NVML index when that is unknown, which is the same on nodes where no GPU was lost."""
-        return self.minor if self.minor >= 0 else self.index

@@ -72,8 +72,8 @@ def model_name(device: Device, style: LabelStyle) -> str:
 
 
 def device_name(device: Device) -> str:
-    """The name of the device file, such as `nvidia3`."""
-    return f"nvidia{device.file_number}"
+    """The name of the device file, such as `nvidia3`; empty where the minor number is unknown: no index gives it."""
+    return f"nvidia{device.minor}" if device.minor >= 0 else ""
 
 
 def instance_ids(device: Device) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from exporter.node.attribution.allocation import KEEP_SECONDS, LastKnownAllocations
+from exporter.node.attribution.allocation import KEEP_SECONDS, Allocation, LastKnownAllocations
+from exporter.node.devices.device import Device
 from exporter.node.devices.readings import Readings
 from tests.exporter.node.scenario_flow import (
     EPOCH,
@@ -133,3 +134,14 @@ def test_without_devices_there_is_still_an_exposition():
     ).exposition()
     assert dcgm(exposition) == []
     assert of(exposition, "gpugauge_devices_observed") == [({"hostname": "node-1"}, 0)]
+
+
+def test_the_pod_of_a_living_gpu_is_not_attributed_to_a_lost_one_that_had_its_index():
+    living = Device("GPU-living", 0, "00000000:07:00.0", 0, "NVIDIA H100", mig_enabled=False)
+    lost = Device("GPU-lost", 0, "00000000:08:00.0", 0, "NVIDIA H100", mig_enabled=False)
+    readings = Readings("dcgm", EPOCH, (living, lost), down=("GPU-lost",))
+    allocations = (Allocation("team", "train", "main", "nvidia.com/gpu", "nvidia0"),)
+    exposition = flow_over(
+        FixedSource("dcgm", readings), FixedSource("kubelet", allocations), default_counters()
+    ).exposition()
+    assert [labels["UUID"] for labels, _ in of(exposition, "gpugauge_allocation_info")] == ["GPU-living"]

@@ -188,7 +188,7 @@ def find(device_id):
         ("nvidia4", GPU),
         ("0", GPU),
         ("0000:3b:00.0", GPU),
-        ("nvidia1", NO_MINOR),
+        ("1", NO_MINOR),
         (f"MIG-{M.upper()}::2", GI7),
         ("MIG-GPU-c/7/0", GI7),
         ("nvidia2/gi7/vgpu1", GI7),
@@ -206,15 +206,17 @@ def test_each_spelling_finds_its_device(device_id, device):
     ("device_id", "reason", "candidates"),
     [
         ("GPU-nowhere", "no_such_gpu", ()),
-        ("nvidia9", "no_such_gpu", ()),
-        ("nvidia9/gi1", "no_such_gpu", ()),
+        # A GPU whose minor number is unknown may be any that no other one has; its index does not say which.
+        ("nvidia9", "no_such_gpu", (NO_MINOR,)),
+        ("nvidia1", "no_such_gpu", (NO_MINOR,)),
+        ("nvidia9/gi1", "no_such_gpu", (NO_MINOR,)),
+        ("nvidia1/gi2", "no_such_gpu", (NO_MINOR,)),
         ("MIG-GPU-nowhere/1/0", "no_such_gpu", ()),
         ("17", "no_such_gpu", ()),
         ("0000:00:00.0", "no_such_gpu", ()),
         # A MIG device that was not read may be any MIG device, or one of a GPU that was partitioned a moment ago.
         ("MIG-nowhere", "no_such_instance", (GPU, GI7, CI0, CI1, OLD_GI)),
         ("MIG-GPU-c/9/0", "no_such_instance", (GI7, CI0, CI1)),
-        ("nvidia1/gi2", "no_such_instance", (NO_MINOR,)),
         ("GPU-c", "partitioned", (GI7, CI0, CI1)),
         ("GPU-c::0", "partitioned", (GI7, CI0, CI1)),
         ("nvidia2/gi1", "partitioned", (CI0, CI1)),
@@ -223,6 +225,30 @@ def test_each_spelling_finds_its_device(device_id, device):
 )
 def test_an_id_without_a_device_gives_the_reason_and_the_devices_that_it_may_mean(device_id, reason, candidates):
     assert find(device_id) == Unmatched(reason, frozenset(INVENTORY.index(device) for device in candidates))
+
+
+LIVING = Device("GPU-e", index=0, pci_bus_id="00000000:3B:00.0", minor=4, model="NVIDIA H200")
+
+
+@pytest.mark.parametrize("device_id", ["0", "nvidia4", "0000:3b:00.0"])
+@pytest.mark.parametrize("inventory", [(GPU, LIVING), (LIVING, GPU)])
+def test_what_names_a_lost_gpu_and_a_living_one_means_the_living_one(inventory, device_id):
+    found = DeviceLookup(inventory, down=(GPU.uuid,)).find(parse(device_id).target)
+    assert inventory[found] is LIVING
+
+
+LIVING_MIG = Device("GPU-f", 3, "00000000:AF:00.0", 3, "NVIDIA A100", gi=3, mig_uuids=("MIG-f3",))
+
+
+@pytest.mark.parametrize("inventory", [(OLD, OLD_GI, LIVING_MIG), (LIVING_MIG, OLD_GI, OLD)])
+def test_a_mig_device_of_a_lost_gpu_does_not_shadow_one_of_a_living_gpu(inventory):
+    found = DeviceLookup(inventory, down=(OLD.uuid,)).find(parse("nvidia3/gi3").target)
+    assert inventory[found] is LIVING_MIG
+
+
+def test_a_lost_gpu_that_no_other_one_replaced_is_found():
+    lookup = DeviceLookup(INVENTORY, down=(GPU.uuid,))
+    assert {INVENTORY[lookup.find(parse(text).target)] for text in ("0", "nvidia4", f"GPU-{U}")} == {GPU}
 
 
 def test_a_claim_may_mean_any_device():

@@ -171,3 +171,13 @@ def test_no_series_appears_twice_and_each_has_the_labels_of_its_metric_in_their_
             assert present == [name for name in family.metric.schema.names if name in present]
             assert value >= (0 if family.metric is ALLOCATED_PODS else 1)
             assert family.metric is not INFO or value == 1
+
+
+def test_a_gpu_that_is_lost_or_back_changes_the_attribution_at_once():
+    cache = AttributionCache("node-1")
+    same_index = Device("GPU-9", U0.index, "00000000:99:00.0", 9, "NVIDIA H100", mig_enabled=False)
+    pods = [
+        [container.pod for container in cache.get((U0, same_index), allocated("a", str(U0.index)), down)[0].containers]
+        for down in (("GPU-0",), ("GPU-9",), ("GPU-0",))
+    ]
+    assert pods == [["", "a"], ["a", ""], ["", "a"]]

@@ -67,8 +67,8 @@ def test_a_mig_device_carries_profile_and_instance_id_and_a_compute_instance_its
     assert 'GPU_I_ID="3",GPU_CI_ID="1",hostname' in labels_of(COMPUTE_INSTANCE)
 
 
-def test_the_device_file_is_named_by_index_where_the_minor_number_is_unknown():
-    assert 'device="nvidia5"' in labels_of(Device("GPU-a", 5, "00000000:07:00.0", -1, "NVIDIA H200"))
+def test_the_device_file_has_no_name_where_the_minor_number_is_unknown():
+    assert 'device=""' in labels_of(Device("GPU-a", 5, "00000000:07:00.0", -1, "NVIDIA H200"))
 
 
 def test_the_options_that_rename_labels_are_those_of_dcgm_exporter():
