@@ -1,6 +1,6 @@
 """Back-off: how long to wait before something that failed is tried again.
 
-Its users are connections and sessions (DCGM, NVML, API server) and the reader process.
+Its users are connections and sessions (DCGM, NVML, kubelet, API server) and the reader process.
 """
 
 import time

@@ -31,15 +31,15 @@ It is `ReaderReason.RESTARTING`, which belongs to the node exporter; a test comp
 
 @dataclass(frozen=True, slots=True)
 class CollectionPace:
-    """Seconds between collections: short at the start and while a source is down, otherwise the interval."""
+    """Seconds between collections: short at the start and while a snapshot asks for it, otherwise the interval."""
 
     interval: float
 
-    def wait(self, collections: int, *, healthy: bool) -> float:
+    def wait(self, collections: int, *, retry_soon: bool) -> float:
         """Seconds until the next collection, after this many so far."""
         if collections < FIRST_COLLECTIONS:
             return min(self.interval, FIRST_SECONDS)
-        return self.interval if healthy else min(self.interval, RETRY_SECONDS)
+        return min(self.interval, RETRY_SECONDS) if retry_soon else self.interval
 
 
 def log_health(states: StateLog, snapshot: Snapshot) -> None:
@@ -122,5 +122,5 @@ class CollectionLoop:
     def _run(self) -> None:
         while not self._stopping.is_set():
             snapshot = self.collect()
-            healthy = snapshot is not None and all(health.up for health in snapshot.health)
-            self._stopping.wait(self._pace.wait(self._collections, healthy=healthy))
+            retry_soon = snapshot is not None and snapshot.retry_soon
+            self._stopping.wait(self._pace.wait(self._collections, retry_soon=retry_soon))

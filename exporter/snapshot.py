@@ -47,6 +47,8 @@ class Snapshot:
     """How many values this collection rejected, by (field name, reason)."""
     build: Mapping[str, str] = field(default_factory=dict)
     """Versions read in this collection, for `gpugauge_build_info`."""
+    retry_soon: bool = False
+    """Whether so little was read that the next collection should not wait for the interval to end."""
 
 
 @dataclass(slots=True)

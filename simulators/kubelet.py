@@ -47,6 +47,8 @@ class ListBehavior:
     """Seconds before the response; infinite for one that never comes."""
     padding: int = 0
     """Bytes by which the response is larger than necessary."""
+    response: api.ListPodResourcesResponse | None = None
+    """Sent in place of the allocations."""
 
 
 NORMAL = ListBehavior()
@@ -109,7 +111,7 @@ class SimulatedKubelet:
             _wait(behavior.delay, context)
         if behavior.code is not None:
             context.abort(behavior.code, behavior.details)
-        response = self._response()
+        response = behavior.response or self._response()
         if behavior.padding:
             response.pod_resources.add(name="x" * behavior.padding)
         return response
@@ -158,8 +160,10 @@ def _container(pod: api.PodResources, name: str) -> api.ContainerResources:
 
 def _add_device(container: api.ContainerResources, resource: str, device_id: str) -> None:
     if "/" in resource:
-        container.devices.add(resource_name=resource, device_ids=[device_id])
+        entry = api.ContainerDevices(resource_name=resource, device_ids=[device_id])
+        container.devices.append(entry.SerializeToString())
         return
     pool, _, device = device_id.partition("/")
-    claim = container.dynamic_resources.add(claim_name=f"{container.name}-claim")
+    claim = api.DynamicResource(claim_name=f"{container.name}-claim")
     claim.claim_resources.add(driver_name=resource, pool_name=pool, device_name=device)
+    container.dynamic_resources.append(claim.SerializeToString())

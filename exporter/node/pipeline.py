@@ -82,6 +82,8 @@ class NodePipeline:
             problems=tuple(SourceProblem(readings.source, *problem) for problem in readings.problems),
             rejected=self._rejected(readings),
             build=_build(readings),
+            # Without devices a collection is cheap. A failure of the kubelet must not make device reads more frequent.
+            retry_soon=any(health.source == self._sources.devices.name and not health.up for health in cycle.health),
         )
 
     def close(self) -> None:

@@ -153,7 +153,7 @@ class NodeProgram:
         """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario."""
         config = self._config
         if config.kubernetes:
-            return Kubelet(Path(config.kubelet_socket))
+            return Kubelet(Path(config.kubelet_socket), gpu_resources(config.resource_names))
         if config.source != "simulated":
             return None
         from exporter.node.simulation.kubelet import ScenarioKubelet  # noqa: PLC0415 - for simulated nodes only

@@ -75,11 +75,11 @@ def test_a_defect_costs_the_data_of_its_collection_and_is_counted():
     assert 'gpugauge_collection_failures_total{hostname="n1"} 1.0' in text
 
 
-def test_the_first_collections_are_quick_and_a_source_that_is_down_is_read_again_soon():
+def test_the_first_collections_are_quick_and_one_without_devices_is_made_again_soon():
     pace = CollectionPace(30.0)
-    assert [pace.wait(n, healthy=True) for n in (1, 2, 3, 4)] == [1.0, 1.0, 30.0, 30.0]
-    assert pace.wait(9, healthy=False) == 2.0
-    assert CollectionPace(0.5).wait(1, healthy=False) == 0.5
+    assert [pace.wait(n, retry_soon=False) for n in (1, 2, 3, 4)] == [1.0, 1.0, 30.0, 30.0]
+    assert pace.wait(9, retry_soon=True) == 2.0
+    assert CollectionPace(0.5).wait(1, retry_soon=True) == 0.5
 
 
 def test_a_thread_that_is_stuck_is_reported_and_stopping_it_does_not_wait():

@@ -6,7 +6,11 @@ import time
 import grpc
 import pytest
 
-from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesRequest
+from exporter.node.attribution.kubelet_api.podresources_pb2 import (
+    ContainerDevices,
+    DynamicResource,
+    ListPodResourcesRequest,
+)
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
 from simulators.kubelet import NORMAL, RATE_LIMITED, ListBehavior, SimulatedKubelet
 
@@ -42,7 +46,7 @@ def contents(answer):
         (pod.namespace, pod.name, container.name, entry.resource_name, tuple(entry.device_ids))
         for pod in answer.pod_resources
         for container in pod.containers
-        for entry in container.devices
+        for entry in map(ContainerDevices.FromString, container.devices)
     )
 
 
@@ -64,7 +68,7 @@ def test_containers_without_devices_are_listed(kubelet, socket_path):
 
 def test_a_resource_without_a_slash_is_the_driver_of_a_claim(kubelet, socket_path):
     (pod,) = [pod for pod in call(socket_path).pod_resources if pod.name == "claimed"]
-    (device,) = pod.containers[0].dynamic_resources[0].claim_resources
+    (device,) = DynamicResource.FromString(pod.containers[0].dynamic_resources[0]).claim_resources
     assert (device.driver_name, device.pool_name, device.device_name) == ("gpu.nvidia.com", "node", "gpu-1")
 
 

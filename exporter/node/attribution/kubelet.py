@@ -1,7 +1,8 @@
 """The kubelet as a source: reads which containers have which device ids, by one List call per read.
 
 It calls the kubelet's PodResources API on a unix socket. The API is v1, which Kubernetes has served since 1.20; later
-versions only add fields. It has no watch and reports no pod uids.
+versions only add fields. It has no watch and reports no pod uids. All clients of the socket share one limit on calls,
+so a kubelet that fails is called less often, never more often.
 """
 
 import stat
@@ -11,10 +12,16 @@ from pathlib import Path
 from urllib.parse import quote
 
 import grpc
+from google.protobuf.message import DecodeError
 
+from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
+from exporter.gpu_names import GpuResources
 from exporter.node.attribution.allocation import KEEP_SECONDS, Allocation, Allocations
+from exporter.node.attribution.device_id import names_gpu
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
+    ContainerDevices,
     ContainerResources,
+    DynamicResource,
     ListPodResourcesRequest,
     ListPodResourcesResponse,
 )
@@ -100,12 +107,17 @@ _BY_CODE = {
 }
 
 
+SocketIdentity = tuple[int, int]
+"""Inode and modification time of a socket file: others when the kubelet has made it again."""
+
+
 class Kubelet:
     """The kubelet of this node as a source of allocations.
 
     The channel is made once and reconnects to a restarted kubelet by itself, as long as the folder of the socket is
-    mounted and not the socket file: the kubelet replaces the file. It connects with the first read. Reads come from
-    one thread.
+    mounted and not the socket file: the kubelet replaces the file. It connects with the first read. After a failed
+    call, reads raise the same error without a call until a pause is over, which doubles with every failure, or until
+    the kubelet has made a new socket. Reads come from one thread.
     """
 
     name = "kubelet"
@@ -113,36 +125,54 @@ class Kubelet:
     def __init__(
         self,
         socket_path: Path,
+        gpus: GpuResources | None = None,
         clock: Callable[[], float] = time.monotonic,
         deadline: float = DEADLINE_SECONDS,
     ) -> None:
-        """`deadline` is in seconds, for one read; `clock` must never jump."""
+        """`gpus` are the resources to read; `deadline` is in seconds, for one read; `clock` must never jump."""
         self._path = socket_path
+        self._gpus = gpus or GpuResources()
         self._deadline = deadline
         self._empty_list_guard = _EmptyListGuard(clock)
+        self._pauses = _CallPauses(clock)
         self._channel = grpc.insecure_channel(f"unix:{quote(str(socket_path))}", _OPTIONS)
         self._lister = PodResourcesListerStub(self._channel)  # type: ignore[no-untyped-call]  # generated
 
     def read(self) -> Allocations:
-        """List every device and claim allocation of every pod, of any resource.
+        """List the devices and claim allocations of every pod that are GPUs.
 
         Raises SourceError with a KubeletReason.
         """
-        self._find_socket()
+        self._pauses.check(self._find_socket())
         try:
-            answer: ListPodResourcesResponse = self._lister.List(ListPodResourcesRequest(), timeout=self._deadline)
-        except grpc.RpcError as error:
-            raise _source_error(error) from error
-        self._empty_list_guard.check(pods=len(answer.pod_resources))
-        return tuple(sorted(set(_allocations(answer))))
+            pods, allocations = self._list()
+        except SourceError as error:
+            self._pauses.failed(error)
+            raise
+        self._pauses.succeeded()
+        self._empty_list_guard.check(pods)
+        return allocations
 
     def close(self) -> None:
         self._channel.close()
 
-    def _find_socket(self) -> None:
+    def _list(self) -> tuple[int, Allocations]:
+        """Make the call. Returns the number of pods, and what they are given."""
+        try:
+            answer: ListPodResourcesResponse = self._lister.List(ListPodResourcesRequest(), timeout=self._deadline)
+            return len(answer.pod_resources), tuple(sorted(set(_allocations(answer, self._gpus))))
+        except grpc.RpcError as error:
+            raise _source_error(error) from error
+        except DecodeError as error:
+            # Without the one device that cannot be decoded, it would look unallocated: no part of the answer is used.
+            raise SourceError(
+                KubeletReason.INVALID_ANSWER, "a device in the kubelet's answer cannot be decoded"
+            ) from error
+
+    def _find_socket(self) -> SocketIdentity:
         """Raise SourceError when the socket is missing or forbidden: gRPC has one status (UNAVAILABLE) for both."""
         try:
-            mode = self._path.stat().st_mode
+            found = self._path.stat()
         except PermissionError as error:
             raise SourceError(
                 KubeletReason.NO_PERMISSION, "the kubelet's socket cannot be reached: permission denied"
@@ -151,8 +181,34 @@ class Kubelet:
             raise SourceError(
                 KubeletReason.SOCKET_MISSING, f"the kubelet's socket is not there ({error.strerror})"
             ) from error
-        if not stat.S_ISSOCK(mode):
+        if not stat.S_ISSOCK(found.st_mode):
             raise SourceError(KubeletReason.SOCKET_MISSING, "what should be the kubelet's socket is not a socket")
+        return found.st_ino, found.st_mtime_ns
+
+
+class _CallPauses:
+    """Keeps reads from calling a kubelet that failed, for a pause that doubles with every failure."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, clock)
+        self._failure: SourceError | None = None
+        self._socket: SocketIdentity | None = None
+
+    def check(self, socket: SocketIdentity) -> None:
+        """Raise the last failure again while its pause lasts. A new socket is a kubelet that was not called yet."""
+        if socket != self._socket:
+            self._socket, self._failure = socket, None
+        if self._failure is not None and not self._backoff.due:
+            wait = self._backoff.remaining
+            raise SourceError(self._failure.reason, f"{self._failure}; the next call is in {wait:.0f} s")
+
+    def failed(self, failure: SourceError) -> None:
+        self._failure = failure
+        self._backoff.failed()
+
+    def succeeded(self) -> None:
+        self._failure = None
+        self._backoff.reset()
 
 
 class _EmptyListGuard:
@@ -191,17 +247,20 @@ def _reason(code: grpc.StatusCode, details: str) -> KubeletReason:
     return _BY_CODE.get(code, KubeletReason.UNAVAILABLE)
 
 
-def _allocations(answer: ListPodResourcesResponse) -> Iterator[Allocation]:
+def _allocations(answer: ListPodResourcesResponse, gpus: GpuResources) -> Iterator[Allocation]:
     for pod in answer.pod_resources:
         for container in pod.containers:
-            for resource, device_id in _devices(container):
+            for resource, device_id in _devices(container, gpus):
                 yield Allocation(pod.namespace, pod.name, container.name, resource, device_id)
 
 
-def _devices(container: ContainerResources) -> Iterator[tuple[str, str]]:
-    for entry in container.devices:
-        for device_id in entry.device_ids:
-            yield entry.resource_name, device_id
-    for claim in container.dynamic_resources:
+def _devices(container: ContainerResources, gpus: GpuResources) -> Iterator[tuple[str, str]]:
+    """Decode one entry after another, so that no more than one of other resources is in memory. Raises DecodeError."""
+    for entry in map(ContainerDevices.FromString, container.devices):
+        if names_gpu(entry.resource_name, gpus):
+            for device_id in entry.device_ids:
+                yield entry.resource_name, device_id
+    for claim in map(DynamicResource.FromString, container.dynamic_resources):
         for device in claim.claim_resources:
-            yield device.driver_name, f"{device.pool_name}/{device.device_name}"
+            if names_gpu(device.driver_name, gpus):
+                yield device.driver_name, f"{device.pool_name}/{device.device_name}"

@@ -67,6 +67,13 @@ def test_a_lost_gpu_has_no_values_and_keeps_its_info_series():
     assert len(dcgm(after)) >= len(dcgm(before))
 
 
+@pytest.mark.parametrize(("devices", "kubelet", "soon"), [(None, None, False), (None, "x", False), ("x", None, True)])
+def test_only_missing_devices_make_the_next_collection_earlier(devices, kubelet, soon):
+    flow = SimulatedFlow("whole", t=61)
+    flow.devices.reason, flow.kubelet.reason = devices, kubelet
+    assert flow.flow.pipeline.collect().retry_soon is soon
+
+
 def test_no_dcgm_series_is_left_in_the_collection_in_which_its_source_failed():
     flow = SimulatedFlow("whole", t=61)
     assert dcgm(flow.exposition())

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.DescriptorPool().AddSerializedFile(b'\n8exporter/node/attribution/kubelet_api/podresources.proto\x12\x02v1\"\x19\n\x17ListPodResourcesRequest\"C\n\x18ListPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x03(\x0b\x32\x10.v1.PodResources\"[\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12*\n\ncontainers\x18\x03 \x03(\x0b\x32\x16.v1.ContainerResources\"y\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32\x14.v1.ContainerDevices\x12.\n\x11\x64ynamic_resources\x18\x05 \x03(\x0b\x32\x13.v1.DynamicResource\"=\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t\"p\n\x0f\x44ynamicResource\x12\x12\n\nclaim_name\x18\x02 \x01(\t\x12\x17\n\x0f\x63laim_namespace\x18\x03 \x01(\t\x12*\n\x0f\x63laim_resources\x18\x04 \x03(\x0b\x32\x11.v1.ClaimResourceJ\x04\x08\x01\x10\x02\"R\n\rClaimResource\x12\x13\n\x0b\x64river_name\x18\x02 \x01(\t\x12\x11\n\tpool_name\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x04 \x01(\tJ\x04\x08\x01\x10\x02\x32W\n\x12PodResourcesLister\x12\x41\n\x04List\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodResourcesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.DescriptorPool().AddSerializedFile(b'\n8exporter/node/attribution/kubelet_api/podresources.proto\x12\x02v1\"\x19\n\x17ListPodResourcesRequest\"C\n\x18ListPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x03(\x0b\x32\x10.v1.PodResources\"[\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12*\n\ncontainers\x18\x03 \x03(\x0b\x32\x16.v1.ContainerResources\"N\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x64\x65vices\x18\x02 \x03(\x0c\x12\x19\n\x11\x64ynamic_resources\x18\x05 \x03(\x0c\"=\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t\"p\n\x0f\x44ynamicResource\x12\x12\n\nclaim_name\x18\x02 \x01(\t\x12\x17\n\x0f\x63laim_namespace\x18\x03 \x01(\t\x12*\n\x0f\x63laim_resources\x18\x04 \x03(\x0b\x32\x11.v1.ClaimResourceJ\x04\x08\x01\x10\x02\"R\n\rClaimResource\x12\x13\n\x0b\x64river_name\x18\x02 \x01(\t\x12\x11\n\tpool_name\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x04 \x01(\tJ\x04\x08\x01\x10\x02\x32W\n\x12PodResourcesLister\x12\x41\n\x04List\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodResourcesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,13 +38,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PODRESOURCES']._serialized_start=160
   _globals['_PODRESOURCES']._serialized_end=251
   _globals['_CONTAINERRESOURCES']._serialized_start=253
-  _globals['_CONTAINERRESOURCES']._serialized_end=374
-  _globals['_CONTAINERDEVICES']._serialized_start=376
-  _globals['_CONTAINERDEVICES']._serialized_end=437
-  _globals['_DYNAMICRESOURCE']._serialized_start=439
-  _globals['_DYNAMICRESOURCE']._serialized_end=551
-  _globals['_CLAIMRESOURCE']._serialized_start=553
-  _globals['_CLAIMRESOURCE']._serialized_end=635
-  _globals['_PODRESOURCESLISTER']._serialized_start=637
-  _globals['_PODRESOURCESLISTER']._serialized_end=724
+  _globals['_CONTAINERRESOURCES']._serialized_end=331
+  _globals['_CONTAINERDEVICES']._serialized_start=333
+  _globals['_CONTAINERDEVICES']._serialized_end=394
+  _globals['_DYNAMICRESOURCE']._serialized_start=396
+  _globals['_DYNAMICRESOURCE']._serialized_end=508
+  _globals['_CLAIMRESOURCE']._serialized_start=510
+  _globals['_CLAIMRESOURCE']._serialized_end=592
+  _globals['_PODRESOURCESLISTER']._serialized_start=594
+  _globals['_PODRESOURCESLISTER']._serialized_end=681
 # @@protoc_insertion_point(module_scope)

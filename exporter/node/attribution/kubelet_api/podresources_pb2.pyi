@@ -32,9 +32,9 @@ class ContainerResources(_message.Message):
     DEVICES_FIELD_NUMBER: _ClassVar[int]
     DYNAMIC_RESOURCES_FIELD_NUMBER: _ClassVar[int]
     name: str
-    devices: _containers.RepeatedCompositeFieldContainer[ContainerDevices]
-    dynamic_resources: _containers.RepeatedCompositeFieldContainer[DynamicResource]
-    def __init__(self, name: _Optional[str] = ..., devices: _Optional[_Iterable[_Union[ContainerDevices, _Mapping]]] = ..., dynamic_resources: _Optional[_Iterable[_Union[DynamicResource, _Mapping]]] = ...) -> None: ...
+    devices: _containers.RepeatedScalarFieldContainer[bytes]
+    dynamic_resources: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, name: _Optional[str] = ..., devices: _Optional[_Iterable[bytes]] = ..., dynamic_resources: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class ContainerDevices(_message.Message):
     __slots__ = ("resource_name", "device_ids")

@@ -1,5 +1,6 @@
 """The kubelet as a source, against a real gRPC server on a unix socket."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -12,9 +13,15 @@ from pathlib import Path
 import grpc
 import pytest
 
+from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocation, LastKnownAllocations
-from exporter.node.attribution.kubelet import DEADLINE_SECONDS, Kubelet, KubeletReason
-from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesResponse
+from exporter.node.attribution.kubelet import ANSWER_BYTES, DEADLINE_SECONDS, Kubelet, KubeletReason
+from exporter.node.attribution.kubelet_api.podresources_pb2 import (
+    ContainerDevices,
+    ContainerResources,
+    ListPodResourcesResponse,
+    PodResources,
+)
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import (
     PodResourcesListerServicer,
     add_PodResourcesListerServicer_to_server,
@@ -54,9 +61,14 @@ def server(socket_path):
         yield server
 
 
+def no_pauses():
+    """A clock on which every pause is over at the next read."""
+    return itertools.count(0.0, 3600.0).__next__
+
+
 @pytest.fixture
 def kubelet(socket_path):
-    kubelet = Kubelet(socket_path)
+    kubelet = Kubelet(socket_path, clock=no_pauses())
     yield kubelet
     kubelet.close()
 
@@ -101,9 +113,66 @@ def test_the_devices_of_a_claim_are_read_under_their_drivers_name(socket_path, k
         assert kubelet.read() == (Allocation("n", "p", "c", "gpu.nvidia.com", "node-1/gpu-0"),)
 
 
-def test_resources_of_other_vendors_are_read_too(socket_path, kubelet):
-    with SimulatedKubelet(socket_path, lambda: [("n", "p", "c", "example.com/nic", ("nic0",))]):
-        assert kubelet.read() == (Allocation("n", "p", "c", "example.com/nic", "nic0"),)
+def test_only_resources_that_mean_gpus_are_read(socket_path):
+    kubelet = Kubelet(socket_path, gpu_resources(("example.com/gpu",)))
+    resources = ("example.com/gpu", "example.com/nic", "nic.example.com", GPU, "nvidia.com/mig-1g.10gb")
+    listed = [("n", "p", "c", resource, (f"{resource}/0",)) for resource in resources]
+    with SimulatedKubelet(socket_path, lambda: listed):
+        assert [allocation.resource for allocation in kubelet.read()] == [
+            "example.com/gpu",
+            GPU,
+            "nvidia.com/mig-1g.10gb",
+        ]
+    kubelet.close()
+
+
+def test_an_answer_with_a_device_that_cannot_be_decoded_is_no_answer_at_all(server, kubelet):
+    broken = PodResources(name="p", containers=[ContainerResources(name="c", devices=[b"\xff"])])
+    server.behavior = ListBehavior(response=ListPodResourcesResponse(pod_resources=[broken]))
+    assert failure(kubelet) == "invalid_answer"
+    server.behavior = NORMAL
+    assert kubelet.read() == ALLOCATED
+
+
+def test_a_kubelet_that_fails_is_called_less_often(server, socket_path):
+    clock = Clock()
+    kubelet = Kubelet(socket_path, clock=clock)
+    server.behavior = ListBehavior(code=grpc.StatusCode.RESOURCE_EXHAUSTED, details=RATE_LIMITED)
+    called_at = []
+    for second in range(120):
+        calls = server.calls
+        assert failure(kubelet) == "rate_limited"
+        called_at += [second] * (server.calls - calls)
+        clock.now += 1
+    assert called_at == [0, 1, 3, 7, 15, 31, 61, 91]
+    server.behavior = NORMAL
+    clock.now += 1
+    assert kubelet.read() == ALLOCATED
+    assert kubelet.read() == ALLOCATED
+    kubelet.close()
+
+
+def test_a_pause_ends_when_the_kubelet_makes_a_new_socket(server, socket_path):
+    kubelet = Kubelet(socket_path, clock=Clock())
+    server.behavior = ListBehavior(code=grpc.StatusCode.RESOURCE_EXHAUSTED, details=RATE_LIMITED)
+    assert failure(kubelet) == "rate_limited"
+    server.behavior = NORMAL
+    assert failure(kubelet) == "rate_limited"
+    server.stop()
+    server.start()
+    deadline = time.monotonic() + 60
+    while (found := read_or_none(kubelet)) is None:
+        assert time.monotonic() < deadline
+        os.utime(socket_path)  # gRPC may still have been connected to the stopped one: one more call
+    assert found == ALLOCATED
+    kubelet.close()
+
+
+def read_or_none(kubelet):
+    try:
+        return kubelet.read()
+    except SourceError:
+        return None
 
 
 def test_a_missing_socket_has_the_reason_socket_missing(kubelet):
@@ -153,7 +222,7 @@ def test_a_kubelet_that_was_away_for_long_is_read_again_soon(server, kubelet):
 
 def test_an_answer_that_never_comes_costs_no_more_than_the_deadline(server, socket_path):
     server.behavior = ListBehavior(delay=float("inf"))
-    kubelet = Kubelet(socket_path, deadline=0.3)
+    kubelet = Kubelet(socket_path, clock=no_pauses(), deadline=0.3)
     assert failure(kubelet) == "timeout"
     server.behavior = NORMAL
     assert read_within(kubelet, 30) == ALLOCATED
@@ -207,6 +276,43 @@ def test_each_failed_call_has_its_reason(server, kubelet, code, details, reason)
 def test_an_answer_over_grpcs_own_limit_of_4_mib_is_read(server, kubelet):
     server.behavior = ListBehavior(padding=12 * 2**20)
     assert kubelet.read() == ALLOCATED
+
+
+RESIDENT = """
+import pathlib, sys
+from exporter.node import program
+from exporter.node.attribution.kubelet import Kubelet
+kubelet = Kubelet(pathlib.Path(sys.argv[1]))
+for _ in range(3):
+    print(len(kubelet.read()))
+status = pathlib.Path("/proc/self/status").read_text().splitlines()
+print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
+"""
+"""Reads three times; prints the number of allocations each time, then the most memory that was resident, in KiB."""
+
+
+def large_response(resource):
+    """Nearly 16 MiB: pods with many devices of this resource, and one with a GPU."""
+    numbers = range(400)
+    devices = [ContainerDevices(resource_name=resource, device_ids=[f"{resource}-{n:030d}"]) for n in numbers]
+    many = ContainerResources(name="main", devices=[device.SerializeToString() for device in devices])
+    gpu = ContainerDevices(resource_name=GPU, device_ids=["GPU-0"])
+    pods = [PodResources(name="gpu", containers=[ContainerResources(devices=[gpu.SerializeToString()])])]
+    size = PodResources(name="pod-000", containers=[many]).ByteSize() + 8
+    pods += [PodResources(name=f"pod-{n:03d}", containers=[many]) for n in range(ANSWER_BYTES // size)]
+    return ListPodResourcesResponse(pod_resources=pods)
+
+
+@pytest.mark.process
+def test_an_answer_of_16_mib_takes_no_more_than_200_mib_of_memory(server, socket_path):
+    response = large_response("example.com/fuse")
+    assert 0.99 * ANSWER_BYTES < response.ByteSize() < ANSWER_BYTES
+    server.behavior = ListBehavior(response=response)
+    command = [sys.executable, "-c", RESIDENT, str(socket_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    *allocations, resident = map(int, done.stdout.split())
+    assert allocations == [1, 1, 1]
+    assert resident < 200 * 1024
 
 
 def test_an_answer_over_16_mib_is_too_large(server, kubelet):
