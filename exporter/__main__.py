@@ -11,7 +11,7 @@ from exporter.config import Arguments, ConfigError, LogOptions
 from exporter.web.listener import ListenError
 from exporter.web.tls import TlsError
 
-USAGE = 2
+FAILURE, USAGE = 1, 2
 
 
 def _log(config: LogOptions, warnings: Sequence[str]) -> None:
@@ -28,8 +28,7 @@ def _node(arguments: Arguments) -> int:
 
     config = node_config(arguments, os.environ)
     _log(config.log, config.warnings)
-    run(config, os.environ)
-    return 0
+    return 0 if run(config, os.environ) else FAILURE
 
 
 def _cluster(arguments: Arguments) -> int:
@@ -38,8 +37,7 @@ def _cluster(arguments: Arguments) -> int:
 
     config = watcher_config(arguments, os.environ)
     _log(config.log, config.warnings)
-    run(config, os.environ)
-    return 0
+    return 0 if run(config, os.environ) else FAILURE
 
 
 def _metrics(_arguments: Arguments) -> int:

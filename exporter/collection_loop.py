@@ -81,7 +81,10 @@ class CollectionLoop:
         self._thread.start()
 
     def stop(self, timeout: float) -> None:
-        """Ask the thread to end and wait at most `timeout` seconds: a source may hang in a collection."""
+        """Ask the thread to end and wait at most `timeout` seconds: a source may hang in a collection.
+
+        What a collection still in progress reads is neither published nor logged: its sources may be closed meanwhile.
+        """
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
@@ -100,15 +103,19 @@ class CollectionLoop:
     def collect(self) -> Snapshot | None:
         """Collect, render and publish once. After an unexpected exception this collection exposes no data.
 
-        Returns None after such an exception.
+        Returns None after such an exception, and when the loop was stopped meanwhile.
         """
         snapshot = None
         try:
             snapshot = self._collect()
+            if self._stopping.is_set():
+                return None
             self._exporter_metrics.observe(snapshot)
             log_health(self._health_log, snapshot)
             exposition = render(snapshot.families, self._registry)
         except Exception:
+            if self._stopping.is_set():
+                return None
             logger.exception("a collection failed because of a defect in gpugauge")
             snapshot = self._exporter_metrics.snapshot = None
             self._exporter_metrics.collection_failures += 1

@@ -19,7 +19,9 @@ from exporter.web.tls import TlsFiles
 logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 1.0
-"""How long the collection loop may take to end; closing the sources may take twice as long."""
+"""How long a collection in progress may take to end; closing the sources may take twice as long."""
+SERVER_CHECK_SECONDS = 1.0
+"""How often the program looks whether its HTTP server still runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,11 @@ def _web_settings(web: WebOptions) -> tuple[TlsFiles | None, Mapping[str, str]]:
 
 def run_until_signaled(
     loop: CollectionLoop, server: HttpServer, close: Callable[[], None], hangup: Callable[[], None] = lambda: None
-) -> None:
+) -> bool:
     """Collect and serve until SIGTERM or SIGINT, then end within seconds even when a source hangs.
 
-    `close` closes the sources; `hangup` is called on SIGHUP.
+    `close` closes the sources; `hangup` is called on SIGHUP. Also ends when the HTTP server has ended by itself,
+    because nothing can be scraped then; returns whether that was not so.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -74,11 +77,22 @@ def run_until_signaled(
     signal.signal(signal.SIGHUP, lambda *_: hangup())
     loop.start()
     logger.info("serving on port %d", server.port)
-    stop.wait()
+    while not stop.wait(SERVER_CHECK_SECONDS) and server.alive():
+        pass
+    signaled = stop.is_set()
+    if not signaled:
+        logger.error("the HTTP server has ended by itself, so this process ends too", exc_info=server.failure)
+    _stop(loop, server, close)
+    return signaled
+
+
+def _stop(loop: CollectionLoop, server: HttpServer, close: Callable[[], None]) -> None:
+    """Stop the server, then the collections, then the sources: a collection must not find a source closed."""
     logger.info("stopping")
     server.stop()
+    loop.stop(STOP_SECONDS)
     # In a thread of its own: close() waits for a read that has begun, and that may hang.
     closing = threading.Thread(target=close, name="close", daemon=True)
     closing.start()
     closing.join(2 * STOP_SECONDS)
-    loop.stop(STOP_SECONDS)
+    loop.stop(STOP_SECONDS)  # a read that took longer has ended now, because its source was closed

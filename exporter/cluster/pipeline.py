@@ -105,10 +105,13 @@ def health(stores: tuple[StoreView, ...]) -> SourceHealth:
     return SourceHealth(_SOURCE, True, seconds)
 
 
-def run(config: WatcherConfig, environment: MutableMapping[str, str]) -> None:
-    """Serve until SIGTERM. Raises ListenError, TlsError or WebConfigError before anything runs."""
+def run(config: WatcherConfig, environment: MutableMapping[str, str]) -> bool:
+    """Serve until SIGTERM; returns False when the HTTP server ended by itself.
+
+    Raises ListenError, TlsError or WebConfigError before anything runs.
+    """
     pipeline = ClusterPipeline(config.cluster)
     loop = CollectionLoop(lambda: pipeline.collect(time.time()), ExporterMetrics({}), config.cluster.interval)
     server = serve("gpugauge cluster watcher", config.web, ProgramEndpoints(loop, lambda: None), environment)
     pipeline.start()
-    run_until_signaled(loop, server, pipeline.stop)
+    return run_until_signaled(loop, server, pipeline.stop)

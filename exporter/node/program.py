@@ -182,10 +182,13 @@ class NodeProgram:
             self._library_missing_since = self._clock()
 
 
-def run(config: NodeConfig, environment: MutableMapping[str, str]) -> None:
-    """Serve until SIGTERM. Raises ConfigError, ListenError, TlsError or WebConfigError before anything runs."""
+def run(config: NodeConfig, environment: MutableMapping[str, str]) -> bool:
+    """Serve until SIGTERM; returns False when the HTTP server ended by itself.
+
+    Raises ConfigError, ListenError, TlsError or WebConfigError before anything runs.
+    """
     program = NodeProgram(config)
     metrics = ExporterMetrics({"hostname": config.style.hostname}, config=lambda: program.config_state)
     loop = CollectionLoop(program.collect, metrics, config.interval)
     server = serve("gpugauge node exporter", config.web, ProgramEndpoints(loop, program.restart_needed), environment)
-    run_until_signaled(loop, server, program.close, program.reload)
+    return run_until_signaled(loop, server, program.close, program.reload)

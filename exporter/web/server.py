@@ -183,6 +183,8 @@ class HttpServer:
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._port = 0
+        self.failure: BaseException | None = None
+        """What ended the thread, if it was an exception."""
 
     @property
     def port(self) -> int:
@@ -225,7 +227,10 @@ class HttpServer:
             self._thread.join(_JOIN_SECONDS)
 
     def _run(self) -> None:
-        asyncio.run(self._serve())
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - any exception ends the thread; SystemExit would do so silently
+            self.failure = error
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

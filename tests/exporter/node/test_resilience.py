@@ -243,15 +243,27 @@ def terminate(node, pid):
     return code, took
 
 
-@pytest.mark.parametrize("hangs", [False, True], ids=["without a fault", "during a hang"])
-def test_sigterm_ends_it_and_its_reader_process_soon_with_status_0(exporter, hangs):
+def log_after_sigterm(node):
+    """What the process and its reader process logged after they were asked to stop."""
+    log = (node.folder / "log").read_text()
+    assert log.count("msg=stopping") == 1, log
+    return log.partition("msg=stopping")[2].splitlines()[1:]
+
+
+@pytest.mark.parametrize("hangs", ["nothing", "dcgm", "kubelet"])
+def test_sigterm_ends_it_and_its_reader_process_soon_with_status_0_and_without_messages(exporter, hangs):
     with exporter() as node:
-        if hangs:
+        if hangs == "dcgm":
             node.set_events(CallFault("*", hang=True))
             node.wait_for(down("dcgm", "slow"), "slow reported")
+        elif hangs == "kubelet":
+            node.kubelet.behavior = ListBehavior(delay=math.inf)
+            calls = node.kubelet.calls
+            node.wait_for(lambda _: node.kubelet.calls > calls, "kubelet hangs")
         code, took = terminate(node, node.process.pid)
         assert code == 0
         assert took < STOP_SECONDS
+        assert log_after_sigterm(node) == []
 
 
 UNSHARE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--")

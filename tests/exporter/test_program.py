@@ -1,0 +1,114 @@
+"""A program as a process: how it stops, and what it does when its HTTP server ends."""
+
+import contextlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+from simulators.api_server import SimulatedApiServer
+
+pytestmark = pytest.mark.process
+
+LIMIT_SECONDS = 120.0
+
+PROGRAM = """
+import os, signal, sys, threading
+from exporter import log
+from exporter.collection_loop import CollectionLoop
+from exporter.exposition.exporter_metrics import ExporterMetrics
+from exporter.program import ProgramEndpoints, run_until_signaled
+from exporter.snapshot import Snapshot
+from exporter.web.server import HttpServer
+
+log.setup(sys.stderr)
+closed, used_closed = threading.Event(), threading.Event()
+
+def collect():
+    os.kill(os.getpid(), signal.SIGTERM)
+    if sys.argv[1] == "slow":
+        closed.wait()
+    if closed.is_set():
+        used_closed.set()
+        raise ValueError("the source is closed")
+    return Snapshot(0.0, ())
+
+def close():
+    closed.set()
+    used_closed.wait(0.5)
+
+loop = CollectionLoop(collect, ExporterMetrics({}), 0.01)
+server = HttpServer("127.0.0.1:0", ProgramEndpoints(loop, lambda: None))
+server.start()
+print(run_until_signaled(loop, server, close), used_closed.is_set())
+"""
+"""A program whose collections fail once the source is closed. It is sent SIGTERM by its first collection."""
+
+
+@pytest.mark.parametrize(("kind", "result"), [("quick", "True False"), ("slow", "True True")])
+def test_sources_are_closed_after_the_last_collection_or_its_failure_is_not_logged(kind, result):
+    command = [sys.executable, "-c", PROGRAM, kind]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True)
+    assert done.stdout.strip() == result
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2, done.stderr
+    assert "serving on port" in lines[0]
+    assert "msg=stopping" in lines[1]
+
+
+@contextlib.contextmanager
+def running_api_server():
+    server = SimulatedApiServer()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def watches(server):
+    return sum(request.watch for request in server.requests)
+
+
+def test_a_watcher_that_is_terminated_while_it_watches_writes_no_further_message(tmp_path):
+    log = tmp_path / "log"
+    with running_api_server() as server, log.open("wb") as stderr:
+        command = [sys.executable, "-m", "exporter", "cluster", "--api-server", server.url]
+        process = subprocess.Popen([*command, "--address", "127.0.0.1:0"], stderr=stderr)
+        end = time.monotonic() + LIMIT_SECONDS
+        while watches(server) < 3 and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(LIMIT_SECONDS) == 0, log.read_text()
+    assert log.read_text().partition("msg=stopping")[2].splitlines()[1:] == [], log.read_text()
+
+
+WITHOUT_HTTP = """
+import ctypes, sys, threading, time
+from exporter.__main__ import main
+
+def end_http():
+    while not (found := [thread for thread in threading.enumerate() if thread.name == "http"]):
+        time.sleep(0.01)
+    while found[0].is_alive():
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(found[0].ident), ctypes.py_object(SystemExit))
+        time.sleep(0.05)
+
+threading.Thread(target=end_http, daemon=True).start()
+sys.exit(main(sys.argv[1:]))
+"""
+"""A program whose HTTP thread is ended by an exception."""
+
+
+@pytest.mark.parametrize(
+    "flags", [("node", "--source", "simulated"), ("cluster", "--api-server", "http://127.0.0.1:1")], ids=lambda f: f[0]
+)
+def test_a_program_whose_http_server_has_ended_ends_with_one_message_and_status_1(flags):
+    command = [sys.executable, "-c", WITHOUT_HTTP, *flags, "--address", "127.0.0.1:0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    assert done.returncode == 1, done.stderr
+    errors = [line for line in done.stderr.splitlines() if "level=ERROR" in line]
+    assert len(errors) == 1, done.stderr
+    assert "the HTTP server has ended by itself" in errors[0]
+    assert "SystemExit" in errors[0]
