@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from demo.parent import ends_with_this_process
+
 TERMINATE_SECONDS = 5.0
 """How long a process may take to end after SIGTERM before it gets SIGKILL."""
 LOG_TAIL = 5
@@ -75,10 +77,13 @@ class Processes:
     _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Start a process in a session of its own: Ctrl-C reaches only the demo, which ends its processes in order."""
+        """Start a process in a session of its own: Ctrl-C reaches only the demo, which ends its processes in order.
+
+        A demo that was killed cannot: the process ends with it, or with the thread that called this.
+        """
         with self._log_file(name).open("wb") as log:
             self._running[name] = subprocess.Popen(  # noqa: S603 - commands are the demo's own
-                command,
+                ends_with_this_process(command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

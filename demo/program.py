@@ -1,12 +1,15 @@
 """Runs the demo: starts everything (`stack.py`) and shows GPUs and alerts on the terminal until Ctrl-C."""
 
 import argparse
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 
+from demo.parent import end_with_parent
 from demo.processes import DemoError
 from demo.receiver import WebhookReceiver
 from demo.stack import Ports, Stack
@@ -16,16 +19,20 @@ REFRESH_SECONDS = 2.0
 LINES_SECONDS = 30.0
 """How often the view is checked for something new to print where the output is not a terminal."""
 
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 Show = Callable[[DemoView], None]
 Urls = Sequence[tuple[str, str]]
 """Name and address of everything to look at."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run until Ctrl-C, SIGTERM or `--seconds`. Returns 1, after one message, when something cannot run."""
+    """Run until Ctrl-C, SIGTERM, `--seconds`, or the end of the terminal or of the parent process.
+
+    Returns 1, after one message, when something cannot run.
+    """
     ports = Ports(arguments.prometheus_port, arguments.alertmanager_port, arguments.node_port, arguments.watcher_port)
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts background jobs with SIGINT ignored
-        signal.signal(number, signal.default_int_handler)
+    _handle_signals()
     try:
         with WebhookReceiver() as receiver, Stack(ports, receiver=receiver.url, report=_print) as stack:
             _show(stack, ports, arguments.seconds)
@@ -35,6 +42,27 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"demo: {error}\n")
         return 1
     return 0
+
+
+def _handle_signals() -> None:
+    """End the demo at the first of these signals. Under nohup it outlives its terminal and its parent process."""
+    for number in ENDING_SIGNALS:  # a shell starts background jobs with SIGINT ignored
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+    if signal.getsignal(signal.SIGHUP) == _interrupt:
+        end_with_parent(os.getppid())
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt once: the end of a terminal sends several signals, which must not interrupt the end."""
+    for number in ENDING_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            os.write(stream.fileno(), b"")
+        except OSError:  # a terminal that is gone: a message for it would be an error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    raise KeyboardInterrupt
 
 
 def _print(message: str) -> None:

@@ -173,13 +173,12 @@ def test_labels_that_rules_and_panels_select_recorded_series_by_are_on_them(runn
         assert not {label: where for label, where in matchers.items() if label not in present}, name
 
 
-def demo(ports, **more):
-    command = [sys.executable, "-m", "demo"]
+def demo(ports, prefix=(), **more):
+    command = [*prefix, sys.executable, "-m", "demo"]
     for name, port in ports.items():
         command += [f"--{name}-port", str(port)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **more
-    )
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, start_new_session=True, **(streams | more))
 
 
 def test_a_port_in_use_is_one_message():
@@ -191,7 +190,7 @@ def test_a_port_in_use_is_one_message():
     assert err.splitlines()[-1] == f"demo: port {port} is already in use: choose another with --prometheus-port"
 
 
-def started_demo(folder):
+def started_demo(folder, prefix=(), **more):
     """A demo whose Prometheus listens; started again when another process took one of its ports."""
     for _ in range(START_ATTEMPTS):
         ports = free_ports()
@@ -201,7 +200,7 @@ def started_demo(folder):
             "node": ports.node,
             "watcher": ports.watcher,
         }
-        process = demo(chosen, env={**os.environ, "TMPDIR": str(folder)})
+        process = demo(chosen, prefix, env={**os.environ, "TMPDIR": str(folder)}, **more)
         until(lambda: process.poll() is not None or not free(ports.prometheus))  # noqa: B023 called at once
         if process.poll() is None:
             return process
@@ -217,7 +216,7 @@ def short_folder():
         yield Path(folder)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl_c", "sigterm"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=["ctrl_c", "sigterm", "sighup"])
 def test_a_signal_ends_everything_and_nothing_is_left(short_folder, number):
     # A shell starts background jobs with SIGINT ignored, and the demo inherits that.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -227,14 +226,55 @@ def test_a_signal_ends_everything_and_nothing_is_left(short_folder, number):
         signal.signal(signal.SIGINT, before)
     try:
         os.killpg(process.pid, number)
+        os.killpg(process.pid, signal.SIGTERM)  # a second signal must not interrupt the end
         out, _ = process.communicate(timeout=60)
     finally:
         end(process)
     assert out.splitlines()[-1] == "ended; nothing is left running"
     assert process.returncode == 0
     assert list(short_folder.iterdir()) == []
-    # Every process of the demo, however indirect, has inherited its TMPDIR; a port cannot outlive its process.
-    assert not [each for each in Path("/proc").glob("[0-9]*/environ") if str(short_folder).encode() in read(each)]
+    assert not processes_of(short_folder)
+
+
+def processes_of(folder):
+    """Every process of the demo, however indirect: they inherit its TMPDIR. A port cannot outlive its process."""
+    return [each for each in Path("/proc").glob("[0-9]*/environ") if str(folder).encode() in read(each)]
+
+
+PARENT = (sys.executable, "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))")
+
+
+@pytest.mark.parametrize("prefix", [(), PARENT], ids=["the demo", "its parent process"])
+def test_when_the_demo_or_its_parent_process_is_killed_no_process_is_left(short_folder, prefix):
+    process = started_demo(short_folder, prefix)
+    assert len(processes_of(short_folder)) > 5
+    process.kill()
+    process.communicate(timeout=60)
+    until(lambda: not processes_of(short_folder), 60)
+
+
+def test_when_its_terminal_is_closed_no_process_and_no_file_is_left(short_folder):
+    terminal, end_of_demo = os.openpty()
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), end_of_demo)
+    try:
+        process = started_demo(short_folder, OWN_TERMINAL, **streams)
+    finally:
+        os.close(end_of_demo)
+        os.close(terminal)
+    try:
+        assert process.wait(60) == 0
+    finally:
+        end(process)
+    until(lambda: not processes_of(short_folder), 60)
+    assert list(short_folder.iterdir()) == []
+
+
+OWN_TERMINAL = (
+    sys.executable,
+    "-c",
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])",
+)
+"""Makes the terminal that is its standard input the controlling one, then executes the rest of its command line."""
 
 
 def end(process):
