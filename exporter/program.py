@@ -68,8 +68,8 @@ def run_until_signaled(
 ) -> bool:
     """Collect and serve until SIGTERM or SIGINT, then end within seconds even when a source hangs.
 
-    `close` closes the sources; `hangup` is called on SIGHUP. Also ends when the HTTP server has ended by itself,
-    because nothing can be scraped then; returns whether that was not so.
+    `close` closes the sources; `hangup` is called on SIGHUP. Returns True after a signal, and False if the HTTP server
+    has ended by itself: nothing can be scraped then.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
