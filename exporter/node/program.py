@@ -28,7 +28,7 @@ from exporter.node.devices.pci import PciBus
 from exporter.node.devices.regular_file import UnreadableFileError
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.pipeline import NodePipeline, NodeSources
-from exporter.node.reader.supervisor import Reader
+from exporter.node.reader.supervisor import COMMAND, Reader
 from exporter.program import ProgramEndpoints, run_until_signaled, serve
 from exporter.snapshot import Snapshot
 from exporter.source import Source
@@ -142,7 +142,8 @@ class NodeProgram:
                 remote=config.remote,
                 scenario=str(config.scenario) if config.scenario else None,
                 libdcgm=str(config.libdcgm) if config.libdcgm else None,
-            )
+            ),
+            command=(*COMMAND, config.log.format, "debug" if config.log.debug else "info"),
         )
         rules = AttributionRules(gpus=gpu_resources(config.resource_names))
         return NodePipeline(

@@ -1,17 +1,20 @@
-"""Entry point of the reader process, `python -m exporter.node.reader`, which loads the native libraries.
+"""Entry point of the reader process, `python -m exporter.node.reader [FORMAT LEVEL]`, which loads the native libraries.
+
+FORMAT and LEVEL are those of its log, which goes to stderr, as the parent process's does.
 
 The parent process, the exporter, writes requests to stdin and reads replies, with the devices and their samples, from
 stdout. The reader process ends when the parent process closes its end of a pipe or dies, even while a call into a
 native library hangs.
 """
 
-import logging
 import os
 import select
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 
+from exporter import log
 from exporter.node.reader.serve import serve
 
 GRACE_SECONDS = 1.0
@@ -51,10 +54,15 @@ def _exit_after_parent(requests: int, done: threading.Event) -> None:
         os._exit(1)  # sys.exit would end this thread alone
 
 
+def _set_up_log(arguments: Sequence[str]) -> None:
+    chosen, level = arguments or ("text", "info")
+    log.setup(sys.stderr, "json" if chosen == "json" else "text", level)
+
+
 def main() -> int:
     for number in IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="reader: %(levelname)s %(message)s")
+    _set_up_log(sys.argv[1:])
     requests, replies = _move_pipes()
     done = threading.Event()
     threading.Thread(target=_exit_after_parent, args=(requests, done), daemon=True).start()

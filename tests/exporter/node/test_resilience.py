@@ -1,5 +1,6 @@
 """The node exporter as a real process while what it depends on fails: it responds, reports the failure and recovers."""
 
+import json
 import math
 import os
 import signal
@@ -228,6 +229,17 @@ def test_auto_never_simulates_and_reads_a_library_that_comes_later(exporter):
         scrape = node.wait_until_up()
         assert scrape.up("simulated") is None
         assert [labels["source"] for labels, _ in scrape.series("gpugauge_build_info")] == ["nvml"]
+
+
+def test_the_reader_process_logs_in_the_format_of_its_parent_process(exporter):
+    with exporter("auto", "--log-format", "json", ready=False) as node:
+        node.scraper.source = "nvml"
+        node.kubelet.start()
+        build(node.libraries, only="libnvidia")
+        node.wait_until_up()
+        lines = [json.loads(line) for line in (node.folder / "log").read_text().splitlines()]
+    assert any(line["logger"].startswith("exporter.node.reader.") for line in lines)
+    assert all(line.keys() >= {"time", "level", "msg", "logger"} for line in lines)
 
 
 def terminate(node, pid):
