@@ -89,11 +89,12 @@ import ctypes, sys, threading, time
 from exporter.__main__ import main
 
 def end_http():
-    while not (found := [thread for thread in threading.enumerate() if thread.name == "http"]):
-        time.sleep(0.01)
-    while found[0].is_alive():
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(found[0].ident), ctypes.py_object(SystemExit))
-        time.sleep(0.05)
+    threads = {}
+    while "collection-loop" not in threads:  # it is started last
+        threads = {thread.name: thread for thread in threading.enumerate()}
+        time.sleep(0.1)
+    ident = ctypes.c_ulong(threads["http"].ident)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(SystemExit))
 
 threading.Thread(target=end_http, daemon=True).start()
 sys.exit(main(sys.argv[1:]))
