@@ -87,12 +87,15 @@ def text_value(placeholder: str) -> FlagValue:
     return FlagValue(str, placeholder)
 
 
-def choice(*names: str, any_case: bool = False) -> FlagValue:
-    """One of these names; with `any_case` also in capitals, for which the names must be in small letters."""
+def choice(*names: str, any_case: bool = False, optional: bool = False) -> FlagValue:
+    """One of these names; with `any_case` also in capitals, for which the names must be in small letters.
+
+    With `optional` an empty text is read as itself: no choice was made.
+    """
 
     def read(text: str) -> str:
         name = text.lower() if any_case else text
-        if name not in names:
+        if name not in names and not (optional and not name):
             raise ConfigError(f"{text!r} is none of {', '.join(names)}")
         return name
 

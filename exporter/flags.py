@@ -92,15 +92,15 @@ def _serving(address: str) -> tuple[Flag, ...]:
 READING = (
     Flag(
         "source",
-        choice("auto", "dcgm", "nvml", "simulated"),
-        "auto: a reachable host engine, else an embedded one, else NVML; never simulated",
+        choice("auto", "dcgm", "nvml", "simulated", optional=True),
+        "auto: a reachable host engine, else an embedded one, else NVML; never simulated. "
+        "Where it is not given: dcgm with -r, else auto",
         variable="GPUGAUGE_SOURCE",
-        default="auto",
     ),
     Flag(
         "remote-hostengine-info",
         text_value("ADDRESS"),
-        "host engine as host:port, tcp://host:port or unix:///path",
+        "host engine as host:port, tcp://host:port or unix:///path; the only source, unless --source is given too",
         "r",
         "DCGM_REMOTE_HOSTENGINE_INFO",
     ),

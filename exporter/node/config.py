@@ -48,7 +48,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
     return NodeConfig(
         web=web_options(arguments),
         log=log_options(arguments),
-        source=arguments.source,
+        source=arguments.source or _usual_source(arguments),
         interval=max(arguments.collect_interval, MIN_INTERVAL_MS) / 1000,
         counters_file=counters_path(arguments.collectors),
         kubernetes=arguments.kubernetes,
@@ -61,6 +61,11 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         style=label_style(arguments, environment),
         warnings=(*arguments.warnings, *_warnings(arguments, environment)),
     )
+
+
+def _usual_source(arguments: Arguments) -> SourceName:
+    """The source where none is given: only the host engine where one is named, else a choice."""
+    return "dcgm" if arguments.remote_hostengine_info else "auto"
 
 
 def _warnings(arguments: Arguments, environment: Mapping[str, str]) -> Iterator[str]:

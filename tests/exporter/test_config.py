@@ -52,6 +52,15 @@ def test_a_flag_takes_precedence_over_its_variable():
     assert config("-r", "other:1", DCGM_REMOTE_HOSTENGINE_INFO="localhost:5555").remote == "other:1"
 
 
+def test_a_named_host_engine_is_the_only_source_unless_a_source_is_given_too():
+    assert config("-r", "localhost:5555").source == "dcgm"
+    assert config(DCGM_REMOTE_HOSTENGINE_INFO="localhost:5555").source == "dcgm"
+    assert config("-r", "localhost:5555", "--source", "auto").source == "auto"
+    assert config("-r", "localhost:5555", GPUGAUGE_SOURCE="auto").source == "auto"
+    assert config("-r", "localhost:5555", "--source=nvml").source == "nvml"
+    assert config("-r", "").source == "auto"
+
+
 def test_an_empty_variable_counts_as_not_set():
     assert config(GPUGAUGE_SOURCE="", DCGM_EXPORTER_INTERVAL="", DCGM_EXPORTER_KUBERNETES="").interval == 30.0
 

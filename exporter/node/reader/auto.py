@@ -1,8 +1,13 @@
 """The `auto` source: reads from the first of host engine, embedded engine and NVML that answers.
 
-If a host engine is configured or listens on this node: that engine, then NVML. Otherwise an embedded engine, unless
-another engine runs here (two engines can deadlock the driver), then NVML. `auto` never chooses the simulated source. It
-chooses again when the chosen source fails KEEP_CHOICE_SECONDS or more after its last answer.
+If a host engine is configured or listens on this node: that engine, then NVML; from then on no engine is embedded, even
+while that one is away. Otherwise an embedded engine, unless another engine runs here (two engines can deadlock the
+driver), then NVML. `auto` never chooses the simulated source.
+
+The choice is in one of three states. Unchosen: the next read tries the candidates in order. Chosen: it answers. Suspect
+since its first failure: only it is tried, until it answers or its PATIENCE_SECONDS are over; then the choice is made
+again. While NVML is read because a host engine is away, that one is asked in the background, and chosen once it
+answers.
 """
 
 import logging
@@ -17,6 +22,7 @@ from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.device_source import DeviceSource, ReaderConfig
 from exporter.node.devices.readings import Readings
 from exporter.node.nvml.source import NvmlSource
+from exporter.node.reader.host_engine import HostEngine, Starter, in_background
 from exporter.source import SourceError
 
 _log = logging.getLogger(__name__)
@@ -24,8 +30,9 @@ _log = logging.getLogger(__name__)
 Choice = Literal["host engine", "embedded engine", "nvml"]
 Opener = Callable[[ReaderConfig], DeviceSource]
 
-KEEP_CHOICE_SECONDS = 30.0
-"""While the chosen source fails, others are tried only this long after its last answer: an engine may be restarting."""
+PATIENCE_SECONDS: Mapping[Choice, float] = {"host engine": 300.0, "embedded engine": 30.0, "nvml": 30.0}
+"""How long after its first failure the chosen source is still tried alone. A host engine may be restarting or updated,
+and each change of the source ends series and begins others."""
 
 OPENERS: Mapping[Choice, Opener] = {"host engine": DcgmSource, "embedded engine": DcgmSource, "nvml": NvmlSource}
 
@@ -43,58 +50,101 @@ class AutoSource:
         listening: Callable[[], str | None] = listening_engine,
         others: Callable[[], tuple[int, ...]] = other_engines,
         clock: Callable[[], float] = time.monotonic,
+        start: Starter = in_background,
     ) -> None:
         """`listening` gives the address of a host engine on this node; `others` the ids of processes with an engine."""
-        self._config, self._openers, self._clock = config, openers, clock
+        self._config, self._openers, self._clock, self._start = config, openers, clock, start
         self._listening, self._others = listening, others
         self.name = config.first_source
+        self._engine: HostEngine | None = None
+        """The host engine of this node, once one is known: it stays open and is never given up."""
         self._chosen: DeviceSource | None = None
-        self._answered_at = 0.0
+        self._choice: Choice | None = None
+        """What was chosen last."""
+        self._suspect_since: float | None = None
 
     def read(self) -> Readings:
         """Read the chosen source; without one, or after it has failed for too long, choose one. Raises SourceError."""
-        if self._chosen is not None:
+        if self._chosen is None or self._choice is None:
+            return self._choose()
+        if self._choice == "nvml" and self._engine is not None and self._engine.answers():
             try:
-                return self._answered(self._chosen.read())
+                return self._returned_to(self._engine)
             except SourceError:
-                if self._clock() - self._answered_at < KEEP_CHOICE_SECONDS:
-                    raise
-                self.close()
-        return self._choose()
+                _log.debug("the host engine answered and then failed")
+        return self._read_chosen(self._chosen, self._choice)
 
     def close(self) -> None:
-        if self._chosen is not None:
-            self._chosen.close()
-            self._chosen = None
+        self._leave()
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def _read_chosen(self, source: DeviceSource, choice: Choice) -> Readings:
+        try:
+            readings = source.read()
+        except SourceError:
+            now = self._clock()
+            self._suspect_since = now if self._suspect_since is None else self._suspect_since
+            if now - self._suspect_since < PATIENCE_SECONDS[choice]:
+                raise
+            self._leave()
+            return self._choose()
+        self._suspect_since = None
+        return readings
+
+    def _returned_to(self, engine: HostEngine) -> Readings:
+        """Read the engine, and if it still answers, choose it instead of NVML. Raises SourceError."""
+        readings = engine.read()
+        self._leave()
+        self._enter("host engine", engine, "it answers")
+        return readings
 
     def _choose(self) -> Readings:
         failures: list[tuple[Choice, SourceError]] = []
-        for choice, config in self._candidates():
-            source = self._openers[choice](config)
+        for choice, source in self._candidates():
             try:
                 readings = source.read()
             except SourceError as error:
-                source.close()
+                if source is not self._engine:
+                    source.close()
                 failures.append((choice, error))
                 continue
-            self._chosen, self.name = source, source.name
-            _log.info("reading from %s%s", choice, f"; these did not answer: {_summary(failures)}" if failures else "")
-            return self._answered(readings)
+            self._enter(choice, source, f"these did not answer: {_summary(failures)}" if failures else "")
+            return readings
         # The reason to report is that of the best candidate, which would be chosen if it were repaired.
         raise SourceError(failures[0][1].reason, _summary(failures))
 
-    def _candidates(self) -> Iterator[tuple[Choice, ReaderConfig]]:
-        """The candidates, best first, one at a time: engines are searched for only when it is their turn."""
-        remote = self._config.remote or self._listening()
-        if remote is not None:
-            yield "host engine", msgspec.structs.replace(self._config, source="dcgm", remote=remote)
+    def _candidates(self) -> Iterator[tuple[Choice, DeviceSource]]:
+        """The candidates, best first, opened one at a time: engines are searched for only when it is their turn."""
+        engine = self._host_engine()
+        if engine is not None:
+            yield "host engine", engine
         elif not self._others():
-            yield "embedded engine", msgspec.structs.replace(self._config, source="dcgm", remote=None)
-        yield "nvml", msgspec.structs.replace(self._config, source="nvml")
+            yield "embedded engine", self._open("embedded engine", source="dcgm", remote=None)
+        yield "nvml", self._open("nvml", source="nvml")
 
-    def _answered(self, readings: Readings) -> Readings:
-        self._answered_at = self._clock()
-        return readings
+    def _host_engine(self) -> HostEngine | None:
+        """The known host engine, else the configured one, else one that listens on this node."""
+        if self._engine is None:
+            remote = self._config.remote or self._listening()
+            if remote is not None:
+                self._engine = HostEngine(self._open("host engine", source="dcgm", remote=remote), self._start)
+        return self._engine
+
+    def _open(self, choice: Choice, **changes: str | None) -> DeviceSource:
+        return self._openers[choice](msgspec.structs.replace(self._config, **changes))
+
+    def _enter(self, choice: Choice, source: DeviceSource, why: str) -> None:
+        if choice != self._choice:
+            _log.info("reading from %s%s", choice, f"; {why}" if why else "")
+        self._chosen, self._choice, self.name = source, choice, source.name
+
+    def _leave(self) -> None:
+        """Choose no source; close the one that was chosen, unless it is the host engine, which may return."""
+        chosen, self._chosen, self._suspect_since = self._chosen, None, None
+        if chosen is not None and chosen is not self._engine:
+            chosen.close()
 
 
 def _summary(failures: Sequence[tuple[Choice, SourceError]]) -> str:

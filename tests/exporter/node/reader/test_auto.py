@@ -1,15 +1,19 @@
 """The choice of a source: in order, kept for a while after a failure, and never the simulated one."""
 
+import logging
 from dataclasses import dataclass, field
 
 import pytest
 
+from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.readings import Readings
-from exporter.node.reader.auto import KEEP_CHOICE_SECONDS, OPENERS, AutoSource
+from exporter.node.reader.auto import OPENERS, PATIENCE_SECONDS, AutoSource
 from exporter.source import SourceError
 
-CONFIG = ReaderConfig("auto", (), 1.0)
+CONFIG = ReaderConfig("auto", (), DEFAULT_INTERVAL_SECONDS)
+NAMED = ReaderConfig("auto", (), DEFAULT_INTERVAL_SECONDS, remote="dcgm:5555")
+ENGINE = "127.0.0.1:5555"
 
 
 @dataclass
@@ -22,10 +26,28 @@ class Node:
     now: float = 0.0
     opened: list = field(default_factory=list)
     closed: list = field(default_factory=list)
+    asked: list = field(default_factory=list)
+    """What was started in the background and has not run yet."""
 
     def auto(self, config=CONFIG):
         openers = {choice: lambda config, choice=choice: FakeSource(self, choice, config) for choice in OPENERS}
-        return AutoSource(config, openers, lambda: self.listening, lambda: self.others, lambda: self.now)
+        return AutoSource(
+            config, openers, lambda: self.listening, lambda: self.others, lambda: self.now, self.asked.append
+        )
+
+    def collect(self, auto):
+        """One collection, an interval after the last one: the source that answered, or the reason why none did."""
+        self.now += DEFAULT_INTERVAL_SECONDS
+        try:
+            found = auto.read().source
+        except SourceError as error:
+            found = error.reason
+        self.run_background()
+        return found
+
+    def run_background(self):
+        while self.asked:
+            self.asked.pop()()
 
 
 class FakeSource:
@@ -57,7 +79,7 @@ def test_a_host_engine_that_listens_comes_first():
 
 def test_a_configured_host_engine_is_read_without_looking_for_one():
     node = Node(up=set(OPENERS), listening="127.0.0.1:5555")
-    node.auto(ReaderConfig("auto", (), 1.0, remote="dcgm:5555")).read()
+    node.auto(NAMED).read()
     assert node.opened == [("host engine", "dcgm", "dcgm:5555")]
 
 
@@ -77,7 +99,6 @@ def test_no_engine_is_embedded_where_one_listens_but_does_not_answer():
     node = Node(up={"embedded engine", "nvml"}, listening="127.0.0.1:5555")
     assert node.auto().read().source == "nvml"
     assert [choice for choice, _, _ in node.opened] == ["host engine", "nvml"]
-    assert node.closed == ["host engine"]
 
 
 def test_when_nothing_answers_the_reason_is_that_of_the_first_candidate_and_nothing_is_simulated():
@@ -97,15 +118,115 @@ def test_the_choice_stays_while_it_answers():
     assert auto.name == "nvml"
 
 
-def test_a_chosen_source_that_fails_is_tried_alone_for_a_while():
-    node = Node(up={"host engine", "nvml"}, listening="127.0.0.1:5555")
+def test_a_chosen_source_that_fails_is_tried_alone_for_a_while_after_its_first_failure():
+    node = Node(up={"embedded engine"})
     auto = node.auto()
-    auto.read()
-    node.up, node.now = {"nvml"}, KEEP_CHOICE_SECONDS - 1
-    assert reason(auto.read).reason == "no_dcgm"
-    node.now = KEEP_CHOICE_SECONDS
+    assert node.collect(auto) == "dcgm"
+    node.up = {"nvml"}
+    assert node.collect(auto) == "no_dcgm"
+    node.now += PATIENCE_SECONDS["embedded engine"] - DEFAULT_INTERVAL_SECONDS - 1
+    assert node.collect(auto) == "no_dcgm"
+    assert node.closed == []
+    assert node.collect(auto) == "nvml"
+    assert set(node.closed) == {"embedded engine"}
+
+
+def test_a_source_that_answered_in_between_is_tried_alone_for_as_long_again():
+    node = Node(up={"nvml"}, others=(1,))
+    auto = node.auto()
+    for up in ("nvml", "", "nvml", "", "nvml"):
+        node.up = {up}
+        assert node.collect(auto) == (up or "no_nvml")
+    assert [choice for choice, _, _ in node.opened] == ["nvml"]
+
+
+@pytest.mark.parametrize("config", [CONFIG, NAMED], ids=["found", "named"])
+def test_a_restart_of_the_host_engine_changes_no_source(config):
+    node = Node(up=set(OPENERS), listening=ENGINE)
+    auto = node.auto(config)
+    assert node.collect(auto) == "dcgm"
+    node.up, node.listening = {"embedded engine", "nvml"}, None
+    assert node.collect(auto) == "no_dcgm"
+    node.up, node.listening = set(OPENERS), ENGINE
+    assert node.collect(auto) == "dcgm"
+    assert [choice for choice, _, _ in node.opened] == ["host engine"]
+
+
+@pytest.mark.parametrize("config", [CONFIG, NAMED], ids=["found", "named"])
+def test_nvml_is_read_after_the_host_engine_was_away_for_five_minutes_and_no_engine_is_embedded(config):
+    node = Node(up=set(OPENERS), listening=ENGINE)
+    auto = node.auto(config)
+    assert node.collect(auto) == "dcgm"
+    node.up, node.listening = {"embedded engine", "nvml"}, None
+    failures = int(300 / DEFAULT_INTERVAL_SECONDS)
+    assert [node.collect(auto) for _ in range(failures + 20)] == ["no_dcgm"] * failures + ["nvml"] * 20
+    assert [choice for choice, _, _ in node.opened] == ["host engine", "nvml"]
+
+
+def test_a_host_engine_that_is_late_at_start_is_read_once_it_answers():
+    node = Node(up={"embedded engine", "nvml"})
+    auto = node.auto(NAMED)
+    assert [node.collect(auto) for _ in range(3)] == ["nvml"] * 3
+    node.up.add("host engine")
+    assert [node.collect(auto) for _ in range(3)] == ["nvml", "dcgm", "dcgm"]
+    assert (auto.name, node.closed) == ("dcgm", ["nvml"])
+    node.up.remove("host engine")
+    assert node.collect(auto) == "no_dcgm"
+    assert [choice for choice, _, _ in node.opened] == ["host engine", "nvml"]
+
+
+def test_nvml_is_not_delayed_by_a_host_engine_that_does_not_answer():
+    node = Node(up={"nvml"})
+    auto = node.auto(NAMED)
+    assert [auto.read().source for _ in range(5)] == ["nvml"] * 5
+    assert len(node.asked) == 1
+    node.up.add("host engine")
     assert auto.read().source == "nvml"
-    assert node.closed == ["host engine", "host engine"]
+    node.run_background()
+    assert auto.read().source == "dcgm"
+
+
+def test_a_host_engine_that_answered_only_when_it_was_asked_is_not_chosen():
+    node = Node(up={"nvml"})
+    auto = node.auto(NAMED)
+    node.collect(auto)
+    node.up.add("host engine")
+    assert node.collect(auto) == "nvml"
+    node.up.remove("host engine")
+    assert [node.collect(auto) for _ in range(2)] == ["nvml"] * 2
+    assert node.closed == []
+
+
+def test_while_the_host_engine_is_asked_it_is_neither_read_nor_closed():
+    node = Node(up={"nvml"})
+    auto = node.auto(NAMED)
+    auto.read()
+    auto.read()
+    node.up = {"host engine"}
+    node.now += 1
+    assert reason(auto.read).reason == "no_nvml"
+    node.now += PATIENCE_SECONDS["nvml"]
+    error = reason(auto.read)
+    assert "host engine: not asked yet; it is being asked again; nvml: nvml is down" in str(error)
+    auto.close()
+    assert "host engine" not in node.closed
+
+
+def test_each_change_is_logged_once(caplog):
+    caplog.set_level(logging.INFO, logger="exporter.node.reader.auto")
+    node = Node(up={"nvml"})
+    auto = node.auto(NAMED)
+    for up in ({"nvml"}, {"host engine", "nvml"}, {"nvml"}, {"host engine", "nvml"}, {"nvml"}):
+        node.up = up
+        for _ in range(13):
+            node.collect(auto)
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        "reading from nvml",
+        "reading from host engine",
+        "reading from nvml",
+        "reading from host engine",
+        "reading from nvml",
+    ]
 
 
 def test_closing_closes_the_chosen_source():
@@ -116,3 +237,11 @@ def test_closing_closes_the_chosen_source():
     auto.close()
     assert node.closed == ["nvml"]
     assert auto.name == "nvml"
+
+
+def test_closing_closes_the_host_engine_too():
+    node = Node(up={"nvml"})
+    auto = node.auto(NAMED)
+    auto.read()
+    auto.close()
+    assert sorted(node.closed) == ["host engine", "nvml"]
