@@ -27,6 +27,7 @@ LIMIT_SECONDS = 60.0
 """How long to wait for what must happen, on a busy machine too."""
 RESPONSE_SECONDS = 4.0
 """Limit of every response; below the deadlines of kubelet (5 s) and reader (10 s), so that none is waited for."""
+DEVICE_SOURCES = ("dcgm", "nvml")
 PROBE_SECONDS = 0.03
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -115,7 +116,7 @@ class Scraper:
             self._check(Scrape(text))
 
     def _check(self, scrape: Scrape) -> None:
-        if scrape.up(self.source) is not True and scrape.dcgm():
+        if not any(map(scrape.up, DEVICE_SOURCES)) and scrape.dcgm():
             self.faults.append(f"series of a source that is down: {sorted(scrape.dcgm())[:2]}")
         if scrape.value("gpugauge_collection_failures_total"):
             self.faults.append("a collection failed")

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import time
@@ -240,6 +241,20 @@ def test_the_reader_process_logs_in_the_format_of_its_parent_process(exporter):
         lines = [json.loads(line) for line in (node.folder / "log").read_text().splitlines()]
     assert any(line["logger"].startswith("exporter.node.reader.") for line in lines)
     assert all(line.keys() >= {"time", "level", "msg", "logger"} for line in lines)
+
+
+def test_auto_reads_nvml_until_the_named_host_engine_answers(exporter):
+    with exporter("auto", "-r", "localhost:5555", ready=False) as node:
+        node.kubelet.start()
+        node.scraper.source = "nvml"
+        build(node.libraries, only="libnvidia")
+        node.wait_until_up()
+        node.scraper.source = "dcgm"
+        build(node.libraries, only="libdcgm.so.4")
+        scrape = node.wait_until_up()
+        assert [labels["source"] for labels, _ in scrape.series("gpugauge_build_info")] == ["dcgm"]
+        changes = re.findall("reading from (host engine|embedded engine|nvml)", (node.folder / "log").read_text())
+        assert changes == ["nvml", "host engine"]
 
 
 def terminate(node, pid):
