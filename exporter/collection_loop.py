@@ -22,6 +22,9 @@ RETRY_SECONDS = 2.0
 STALLED_INTERVALS = 3
 """A collection is bounded by its sources' deadlines; after this many intervals without one the thread is stuck."""
 STALLED_GRACE_SECONDS = 60.0
+LATE_INTERVALS = 3
+LATE_MIN_SECONDS = 30.0
+"""At short intervals: longer than a collection in which each source takes its whole deadline."""
 FOLLOWS_A_CRASH = "restarting"
 """The reason after a crash, until the next reader process starts: not logged, because the crash was.
 
@@ -51,6 +54,10 @@ def log_health(states: StateLog, snapshot: Snapshot) -> None:
             states.report(subject, f"{subject}: {message}", state=reason)
     for subject in sorted(states.keys() - now.keys()):
         states.clear(subject, f"{subject}: recovered")
+
+
+def _overdue(age: float) -> str:
+    return f"no collection has ended for {age:.0f} s"
 
 
 class CollectionLoop:
@@ -89,16 +96,18 @@ class CollectionLoop:
         if self._thread.is_alive():
             self._thread.join(timeout)
 
-    @property
-    def collections(self) -> int:
-        """How many collections have ended since the start."""
-        return self._collections
-
     def stalled(self) -> str | None:
         """One message when no collection has ended for too long, else None."""
         age = self._clock() - self._last_collection
         limit = STALLED_INTERVALS * self._pace.interval + STALLED_GRACE_SECONDS
-        return f"no collection has ended for {age:.0f} s" if age > limit else None
+        return _overdue(age) if age > limit else None
+
+    def late(self) -> str | None:
+        """One message when no collection has ended in the last three intervals (at least 30 s), else None."""
+        if not self._collections:
+            return "the first collection has not ended yet"
+        age = self._clock() - self._last_collection
+        return _overdue(age) if age > max(LATE_INTERVALS * self._pace.interval, LATE_MIN_SECONDS) else None
 
     def collect(self) -> Snapshot | None:
         """Collect, render and publish once. After an unexpected exception this collection exposes no data.

@@ -31,6 +31,8 @@ class ProgramEndpoints:
     loop: CollectionLoop
     restart_needed: Callable[[], str | None]
     """Returns a message when only a restart of the container can help, else None."""
+    unready: Callable[[], str | None] = lambda: None
+    """Returns a message, without paths, while the program has nothing useful to expose, else None."""
 
     def exposition(self) -> RenderedExposition:
         return self.loop.exposition
@@ -39,7 +41,7 @@ class ProgramEndpoints:
         return self.loop.stalled() or self.restart_needed()
 
     def ready(self) -> str | None:
-        return None if self.loop.collections else "the first collection has not ended yet"
+        return self.loop.late() or self.unready()
 
 
 def serve(

@@ -67,7 +67,16 @@ class ClusterPipeline:
 
     def ready(self) -> bool:
         """Whether the objects of every kind are known and current."""
-        return all(store.records is not None for store in self._views())
+        return self.unready() is None
+
+    def unready(self) -> str | None:
+        """One message while the objects of a kind are not known or no longer current, else None."""
+        for store in self._views():
+            if store.records is None:
+                if store.synced_at is None:
+                    return f"the {store.object} are not listed yet"
+                return f"the API server has not confirmed the {store.object} for {self._config.stale_after:.0f} s"
+        return None
 
     def collect(self, now: float) -> Snapshot:
         """Make a snapshot of the stores; `now` is in seconds since the epoch."""
@@ -112,6 +121,7 @@ def run(config: WatcherConfig, environment: MutableMapping[str, str]) -> bool:
     """
     pipeline = ClusterPipeline(config.cluster)
     loop = CollectionLoop(lambda: pipeline.collect(time.time()), ExporterMetrics({}), config.cluster.interval)
-    server = serve("gpugauge cluster watcher", config.web, ProgramEndpoints(loop, lambda: None), environment)
+    endpoints = ProgramEndpoints(loop, lambda: None, pipeline.unready)
+    server = serve("gpugauge cluster watcher", config.web, endpoints, environment)
     pipeline.start()
     return run_until_signaled(loop, server, pipeline.stop)

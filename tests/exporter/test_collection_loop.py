@@ -8,6 +8,7 @@ from exporter.collection_loop import FOLLOWS_A_CRASH, CollectionLoop, Collection
 from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.metric import Family, Kind, LabelError, metric
 from exporter.node.reader.reasons import ReaderReason
+from exporter.program import ProgramEndpoints
 from exporter.snapshot import CollectionCycle, Snapshot, SourceHealth, SourceProblem
 from exporter.source import SourceError
 
@@ -102,6 +103,29 @@ def test_a_thread_that_is_stuck_is_reported_and_stopping_it_does_not_wait():
     release.set()
     loop._thread.join(60)
     assert not loop._thread.is_alive()
+
+
+@pytest.mark.parametrize(("interval", "limit"), [(30.0, 90.0), (300.0, 900.0), (0.1, 30.0)])
+def test_a_loop_is_late_before_its_first_collection_and_after_three_intervals_without_one(interval, limit):
+    now = [100.0]
+    loop = CollectionLoop(snapshot, ExporterMetrics({}), interval, lambda: now[0])
+    endpoints = ProgramEndpoints(loop, lambda: None)
+    assert endpoints.ready() == "the first collection has not ended yet"
+    loop.collect()
+    now[0] += limit
+    assert endpoints.ready() is None
+    now[0] += 1
+    assert endpoints.ready() == f"no collection has ended for {limit + 1:.0f} s"
+    assert endpoints.live() is None
+    loop.collect()
+    assert endpoints.ready() is None
+
+
+def test_missing_devices_and_failed_sources_do_not_make_a_program_unready():
+    down = SourceHealth("dcgm", up=False, seconds=0.0, reason="timeout", message="m")
+    loop = loop_over(lambda: snapshot(down, retry_soon=True))
+    loop.collect()
+    assert ProgramEndpoints(loop, lambda: None).ready() is None
 
 
 def test_a_failed_source_costs_only_its_own_data():

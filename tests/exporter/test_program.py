@@ -1,6 +1,9 @@
-"""A program as a process: how it stops, and what it does when its HTTP server ends."""
+"""A program as a process: when it is ready, how it stops, and what it does when its HTTP server ends."""
 
 import contextlib
+import http.client
+import math
+import re
 import subprocess
 import sys
 import time
@@ -8,6 +11,8 @@ import time
 import pytest
 
 from simulators.api_server import SimulatedApiServer
+from simulators.api_server_http import ApiFault
+from tests.waiting import until
 
 pytestmark = pytest.mark.process
 
@@ -82,6 +87,46 @@ def test_a_watcher_that_is_terminated_while_it_watches_writes_no_further_message
         process.terminate()
         assert process.wait(LIMIT_SECONDS) == 0, log.read_text()
     assert log.read_text().partition("msg=stopping")[2].splitlines()[1:] == [], log.read_text()
+
+
+@contextlib.contextmanager
+def running_watcher(server, log):
+    """A watcher as a process; yields a function that requests a path and returns status and body."""
+    command = [sys.executable, "-m", "exporter", "cluster", "--api-server", server.url, "--address", "127.0.0.1:0"]
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(command, stderr=stderr)
+
+    def get(path):
+        connection = http.client.HTTPConnection("127.0.0.1", int(port()), timeout=LIMIT_SECONDS)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def port():
+        found = re.search(r"serving on port (\d+)", log.read_text())
+        return found[1] if found else ""
+
+    try:
+        until(port, LIMIT_SECONDS)
+        yield get
+    finally:
+        process.terminate()
+        process.wait(LIMIT_SECONDS)
+
+
+@pytest.mark.parametrize("kind", ["pods", "nodes", "namespaces"])
+def test_a_watcher_is_ready_only_after_its_first_list_of_every_kind(tmp_path, kind):
+    with running_api_server() as server:
+        server.add_fault(ApiFault("list", kind, delay=math.inf))
+        with running_watcher(server, tmp_path / "log") as get:
+            until(lambda: get("/readyz") == (503, f"the {kind} are not listed yet\n"), LIMIT_SECONDS)
+            assert get("/health") == (200, "OK")
+            assert get("/livez")[0] == 200
+            server.clear_faults()
+            until(lambda: get("/readyz") == (200, "ok\n"), LIMIT_SECONDS)
 
 
 WITHOUT_HTTP = """

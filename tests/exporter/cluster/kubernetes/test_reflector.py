@@ -292,7 +292,7 @@ def test_a_server_that_accepts_requests_and_breaks_off_every_answer_confirms_not
 
     until(lambda: all(listed_again(kind) for kind in KINDS))
     assert not pods_of(pipeline)
-    assert not pipeline.ready()
+    assert pipeline.unready() == f"the API server has not confirmed the pods for {ClusterConfig().stale_after:.0f} s"
 
 
 def test_a_server_that_ends_every_watch_at_once_confirms_nothing_and_is_not_asked_in_a_tight_loop(server, started):
@@ -432,7 +432,7 @@ def test_a_collection_does_not_wait_for_a_slow_server(server, started):
     pipeline = started(config_of(server))
     until(lambda: lists(server))
     assert not pipeline.collect(time.time()).health[0].up
-    assert not pipeline.ready()
+    assert pipeline.unready() == "the pods are not listed yet"
     server.clear_faults()
     until(pipeline.ready)
 
