@@ -26,9 +26,10 @@ CONTRACT = "1"
 class ConfigState:
     """Which counters file is in use, and whether the last attempt to read one succeeded."""
 
-    sha256: str
+    sha256: str | None
+    """Of the content of the file in use; None while no file is in use."""
     successful: bool
-    at: float
+    at: float = 0.0
     """When the file in use was read, in seconds since the epoch."""
     rejected_rows: int = 0
     """Rows of the file in use that are left out."""
@@ -122,7 +123,7 @@ class ExporterMetrics(Collector):
         yield self._gauge(
             "gpugauge_config_info",
             "Constant 1 with the SHA-256 of the counters file in use.",
-            [((state.sha256,), 1.0)],
+            [] if state.sha256 is None else [((state.sha256,), 1.0)],
             ("sha256",),
         )
         yield self._gauge(
@@ -130,6 +131,8 @@ class ExporterMetrics(Collector):
             "Whether the last attempt to read the counters file succeeded.",
             [((), float(state.successful))],
         )
+        if state.sha256 is None:  # the others describe the file in use
+            return
         yield self._gauge(
             "gpugauge_config_last_reload_timestamp_seconds", "When the counters file in use was read.", [((), state.at)]
         )

@@ -61,24 +61,38 @@ class LoadedCounters:
 def load_counters(path: Path | None) -> LoadedCounters:
     """Read the file, or the built-in default without one.
 
-    Raises ConfigError when it cannot be read, or no row of it can be used.
+    Raises UnusableCountersError when it cannot be read, or no row of it can be used.
     """
     file = str(path or BUILT_IN.name)
     try:
         content = BUILT_IN.read_bytes() if path is None else regular_file.read(path, MAX_COUNTERS_BYTES)
     except UnreadableFileError as error:
-        raise ConfigError(f"counters file {file} cannot be read: {error}") from None
+        problem = f"cannot be read: {error}"
+        raise UnusableCountersError(f"counters file {file} {problem}", problem) from None
     counters = parse(decode(content), file)
     if not counters.rows:
-        problem = f"the first problem: {counters.problems[0]}" if counters.problems else "it has none"
-        raise ConfigError(f"no row of the counters file {file} can be used; {problem}")
+        first = f"the first problem: {counters.problems[0]}" if counters.problems else "it has none"
+        message = f"no row of the counters file {file} can be used; {first}"
+        raise UnusableCountersError(message, "has no row that can be used")
     return LoadedCounters(counters, hashlib.sha256(content).hexdigest())
+
+
+class UnusableCountersError(ConfigError):
+    """A counters file cannot be used. The text names it; `problem` is what is wrong, without its path and content."""
+
+    def __init__(self, message: str, problem: str) -> None:
+        super().__init__(message)
+        self.problem = problem
+
+    def for_response(self) -> str:
+        """The message for an HTTP response, in which no path may be."""
+        return f"the counters file {self.problem}; the log names it"
 
 
 class NodeProgram:
     """The node exporter without its server.
 
-    `collect` is for the collection loop's thread; `reload` and `restart_needed` may be called from any thread.
+    `collect` is for the collection loop's thread; `reload`, `restart_needed` and `unready` may be called from any.
     """
 
     def __init__(self, config: NodeConfig, clock: Callable[[], float] = time.monotonic, driver: Path = DRIVER) -> None:
@@ -88,10 +102,9 @@ class NodeProgram:
         self._pci = PciBus()
         self._reload = threading.Event()
         self._library_missing_since: float | None = None
-        loaded = load_counters(config.counters_file)
-        self.config_state = loaded.state()
-        self._pipeline = self._build(loaded)
-        self._log_problems(loaded)
+        self._unusable: str | None = None
+        counters, self.config_state = self._first_counters()
+        self._pipeline = self._build(counters)
         if config.source == "simulated":
             logger.warning("the GPUs are simulated: nothing in /metrics is measured")
 
@@ -115,29 +128,49 @@ class NodeProgram:
             return "a driver is loaded on this node but its libraries are missing in this container"
         return None
 
+    def unready(self) -> str | None:
+        """One message, without its path, while no counters file is in use because it cannot be used, else None."""
+        return self._unusable
+
     def close(self) -> None:
         """End the reader process and the connection to the kubelet; bounded in time."""
         self._pipeline.close()
 
+    def _first_counters(self) -> tuple[Counters, ConfigState]:
+        """The counters to start with; none where the file cannot be used, which only a reload can change.
+
+        The built-in list is no substitute: it would expose what the user did not ask for, as if all were well.
+        """
+        try:
+            loaded = load_counters(self._config.counters_file)
+        except UnusableCountersError as error:
+            logger.error("%s; no field is read until a reload finds it mended", error)  # noqa: TRY400 - as below
+            self._unusable = error.for_response()
+            return Counters((), ()), ConfigState(None, successful=False)
+        self._log_problems(loaded)
+        return loaded.counters, loaded.state()
+
     def _reload_counters(self) -> None:
         try:
             loaded = load_counters(self._config.counters_file)
-        except ConfigError as error:
+        except UnusableCountersError as error:
             logger.error("reload: %s; the counters stay as they were", error)  # noqa: TRY400 - a traceback adds nothing
             self.config_state = replace(self.config_state, successful=False)
+            self._unusable = self._unusable and error.for_response()
             return
         self._log_problems(loaded)
-        old, self._pipeline = self._pipeline, self._build(loaded)
+        old, self._pipeline = self._pipeline, self._build(loaded.counters)
         old.close()
         self.config_state = loaded.state()
+        self._unusable = None
         logger.info("reload: %d rows of the counters file are in use", len(loaded.counters.rows))
 
-    def _build(self, loaded: LoadedCounters) -> NodePipeline:
+    def _build(self, counters: Counters) -> NodePipeline:
         config = self._config
         reader = Reader(
             ReaderConfig(
                 source=config.source,
-                fields=tuple(field.wanted() for field in loaded.counters.fields),
+                fields=tuple(field.wanted() for field in counters.fields),
                 interval=config.interval,
                 remote=config.remote,
                 scenario=str(config.scenario) if config.scenario else None,
@@ -146,9 +179,7 @@ class NodeProgram:
             command=(*COMMAND, config.log.format, "debug" if config.log.debug else "info"),
         )
         rules = AttributionRules(gpus=gpu_resources(config.resource_names))
-        return NodePipeline(
-            NodeSources(reader, self._kubelet()), loaded.counters, config.style, rules, self._expected_gpus
-        )
+        return NodePipeline(NodeSources(reader, self._kubelet()), counters, config.style, rules, self._expected_gpus)
 
     def _kubelet(self) -> Source[Allocations] | None:
         """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario."""
@@ -191,5 +222,6 @@ def run(config: NodeConfig, environment: MutableMapping[str, str]) -> bool:
     program = NodeProgram(config)
     metrics = ExporterMetrics({"hostname": config.style.hostname}, config=lambda: program.config_state)
     loop = CollectionLoop(program.collect, metrics, config.interval)
-    server = serve("gpugauge node exporter", config.web, ProgramEndpoints(loop, program.restart_needed), environment)
+    endpoints = ProgramEndpoints(loop, program.restart_needed, program.unready)
+    server = serve("gpugauge node exporter", config.web, endpoints, environment)
     return run_until_signaled(loop, server, program.close, program.reload)

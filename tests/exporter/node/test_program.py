@@ -1,6 +1,7 @@
 """The whole node exporter but its server: counters file, resource names, and when a restart is needed."""
 
 import os
+import re
 import tempfile
 import time
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 from exporter import cli
 from exporter.config import ConfigError
+from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.node.config import node_config
 from exporter.node.program import LIBRARY_MISSING_SECONDS, MAX_COUNTERS_BYTES, NodeProgram, load_counters
 from exporter.node.simulation.scenario import load
@@ -135,14 +137,52 @@ UNUSABLE = pytest.mark.parametrize(
 
 
 @UNUSABLE
-def test_a_counters_file_that_cannot_be_used_is_an_error_with_one_message(program, tmp_path, make, message):
+def test_a_counters_file_that_cannot_be_used_is_an_error_with_one_message(tmp_path, make, message):
     file = tmp_path / "counters.csv"
     make(file)
     with pytest.raises(ConfigError) as caught:
-        program("--source", "simulated", "-f", str(file))
+        load_counters(file)
     assert message in str(caught.value)
     assert str(file) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@UNUSABLE
+def test_a_start_with_an_unusable_file_runs_unready_until_a_reload_finds_it_mended(
+    program, tmp_path, caplog, make, message
+):
+    file = tmp_path / "counters.csv"
+    make(file)
+    made = program("--source", "simulated", "-f", str(file))
+    (logged,) = [text for text in caplog.messages if "counters file" in text]
+    assert message in logged
+    assert str(file) in logged
+    names = {f.metric.name for f in first_snapshot(made, lambda s: s.health[0].up).families if f.samples}
+    assert "gpugauge_device_info" in names
+    assert not [name for name in names if name.startswith("DCGM_")]
+    assert re.fullmatch("the counters file .+; the log names it", made.unready())
+    assert str(tmp_path) not in made.unready()
+    assert config_samples(made) == {"gpugauge_config_last_reload_successful": 0}
+    if file.is_dir():
+        file.rmdir()
+    replaced(file, os.mkfifo)
+    made.reload()
+    made.collect()
+    assert made.unready() == "the counters file cannot be read: it is a FIFO, not a regular file; the log names it"
+    assert config_samples(made) == {"gpugauge_config_last_reload_successful": 0}
+    replaced(file, lambda path: path.write_bytes(TEMP))
+    made.reload()
+    snapshot = first_snapshot(made, lambda s: s.health[0].up)
+    assert [f.metric.name for f in snapshot.families if f.metric.name.startswith("DCGM_")] == ["DCGM_FI_DEV_GPU_TEMP"]
+    assert made.unready() is None
+    assert config_samples(made)["gpugauge_config_info"] == 1
+    assert config_samples(made)["gpugauge_config_last_reload_successful"] == 1
+
+
+def config_samples(made):
+    """The samples about the counters file, by name."""
+    families = ExporterMetrics({}, config=lambda: made.config_state).collect()
+    return {s.name: s.value for f in families for s in f.samples if s.name.startswith("gpugauge_config_")}
 
 
 @UNUSABLE
@@ -159,6 +199,7 @@ def test_a_reload_that_yields_nothing_usable_keeps_the_last_good_list(program, t
     snapshot = first_snapshot(made, lambda s: s.health[0].up)
     assert [f.metric.name for f in snapshot.families if f.metric.name.startswith("DCGM_")] == ["DCGM_FI_DEV_GPU_TEMP"]
     assert made.config_state == replace(good, successful=False)
+    assert made.unready() is None
     (logged,) = [text for text in caplog.messages if "reload: " in text]
     assert message in logged
     assert str(file) in logged

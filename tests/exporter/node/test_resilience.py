@@ -350,6 +350,29 @@ def test_sighup_reloads_a_changed_counters_file_and_a_broken_one_changes_nothing
             node.wait_for(lambda s: s.dcgm() == second.dcgm(), "changed again", second)
 
 
+@pytest.mark.parametrize(("source", "library"), [("dcgm", "libdcgm.so.4"), ("nvml", "libnvidia")])
+def test_with_an_unusable_counters_file_it_runs_without_fields_and_unready_until_sighup(
+    exporter, tmp_path, source, library
+):
+    counters = tmp_path / "counters.csv"
+    counters.write_text("# comments only\n")
+    with exporter(source, "-f", str(counters), ready=False) as node:
+        build(node.libraries, only=library)
+        node.kubelet.start()
+        scrape = node.wait_for(lambda s: s.up(source) and s.value("gpugauge_devices_observed"), "devices found")
+        assert scrape.series("gpugauge_device_info")
+        assert (scrape.dcgm(), digest(scrape), reloaded(scrape)) == (set(), [], False)
+        message = "the counters file has no row that can be used; the log names it\n"
+        assert node.scraper.get("/readyz") == (503, message)
+        assert node.scraper.get("/health") == (200, "OK")
+        counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\n")
+        node.process.send_signal(signal.SIGHUP)
+        scrape = node.wait_for(lambda s: names(s) == {"DCGM_FI_DEV_GPU_TEMP"}, "mended file read")
+        assert reloaded(scrape)
+        assert len(digest(scrape)) == 1
+        assert node.scraper.get("/readyz") == (200, "ok\n")
+
+
 def reloaded(scrape):
     """Whether the last attempt to read the counters file succeeded."""
     return scrape.value("gpugauge_config_last_reload_successful") == 1
