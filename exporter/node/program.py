@@ -1,6 +1,7 @@
 """Builds and runs the node exporter from its configuration: pipeline, collection loop and web server.
 
-The counters file (which fields are exposed) is read here; a reload reads it again and replaces the pipeline.
+The counters file (which fields are exposed) is read here. A reload, when the file has changed or on SIGHUP, reads it
+again; new content replaces the pipeline.
 """
 
 import hashlib
@@ -103,14 +104,17 @@ class NodeProgram:
         self._reload = threading.Event()
         self._library_missing_since: float | None = None
         self._unusable: str | None = None
+        self._signature = self._file_signature()
         counters, self.config_state = self._first_counters()
         self._pipeline = self._build(counters)
         if config.source == "simulated":
             logger.warning("the GPUs are simulated: nothing in /metrics is measured")
 
     def collect(self) -> Snapshot:
-        """Make one collection, after reloading the counters file if that was asked for."""
-        if self._reload.is_set():
+        """Make one collection, after reloading the counters file if it has changed or that was asked for."""
+        # Taken before the file is read: a change during the reading is found by the next collection.
+        before, self._signature = self._signature, self._file_signature()
+        if self._reload.is_set() or self._signature != before:
             self._reload.clear()
             self._reload_counters()
         snapshot = self._pipeline.collect()
@@ -144,11 +148,15 @@ class NodeProgram:
         try:
             loaded = load_counters(self._config.counters_file)
         except UnusableCountersError as error:
-            logger.error("%s; no field is read until a reload finds it mended", error)  # noqa: TRY400 - as below
+            logger.error("%s; no field is read until it is mended", error)  # noqa: TRY400 - as below
             self._unusable = error.for_response()
             return Counters((), ()), ConfigState(None, successful=False)
         self._log_problems(loaded)
         return loaded.counters, loaded.state()
+
+    def _file_signature(self) -> tuple[int, ...]:
+        file = self._config.counters_file
+        return regular_file.signature(file) if file else ()
 
     def _reload_counters(self) -> None:
         try:
@@ -158,11 +166,15 @@ class NodeProgram:
             self.config_state = replace(self.config_state, successful=False)
             self._unusable = self._unusable and error.for_response()
             return
+        same = loaded.sha256 == self.config_state.sha256
+        self.config_state = loaded.state()
+        self._unusable = None
+        if same:
+            logger.info("reload: the content of the counters file is the one in use")
+            return
         self._log_problems(loaded)
         old, self._pipeline = self._pipeline, self._build(loaded.counters)
         old.close()
-        self.config_state = loaded.state()
-        self._unusable = None
         logger.info("reload: %d rows of the counters file are in use", len(loaded.counters.rows))
 
     def _build(self, counters: Counters) -> NodePipeline:

@@ -32,6 +32,18 @@ def read(path: Path, limit: int) -> bytes:
     return content
 
 
+def signature(path: Path) -> tuple[int, ...]:
+    """Numbers that change when the file changes or the path leads to another one, through whatever links.
+
+    Never raises: a path that leads to no file has the number of the error.
+    """
+    try:
+        found = path.stat()
+    except OSError as error:
+        return (error.errno or 0,)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def _check_kind(mode: int) -> None:
     if not stat.S_ISREG(mode):
         kind = next((name for test, name in _KINDS if test(mode)), "special file")

@@ -1,5 +1,6 @@
 """The whole node exporter but its server: counters file, resource names, and when a restart is needed."""
 
+import logging
 import os
 import re
 import tempfile
@@ -104,6 +105,7 @@ def test_without_a_counters_file_the_default_one_is_used():
 
 
 TEMP = b"DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\n"
+CLOCK = b"DCGM_FI_DEV_SM_CLOCK, gauge, Clock.\n"
 
 
 def replaced(path, make):
@@ -204,6 +206,70 @@ def test_a_reload_that_yields_nothing_usable_keeps_the_last_good_list(program, t
     assert message in logged
     assert str(file) in logged
     assert "the counters stay as they were" in logged
+
+
+def dcgm_names(made):
+    families = first_snapshot(made, lambda s: s.health[0].up).families
+    return [f.metric.name for f in families if f.metric.name.startswith("DCGM_")]
+
+
+def test_a_changed_file_is_taken_up_by_the_next_collection(program, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    file = tmp_path / "counters.csv"
+    file.write_bytes(b"")
+    made = program("--source", "simulated", "-f", str(file))
+    file.write_bytes(TEMP)
+    assert dcgm_names(made) == ["DCGM_FI_DEV_GPU_TEMP"]
+    assert made.unready() is None
+    file.write_bytes(TEMP + CLOCK)
+    assert dcgm_names(made) == ["DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK"]
+    assert made.config_state.successful
+    made.collect()
+    assert len([text for text in caplog.messages if "reload: " in text]) == 2
+
+
+def test_a_change_as_kubernetes_makes_it_in_a_config_map_is_taken_up(program, tmp_path):
+    for version, rows in (("1", TEMP), ("2", CLOCK)):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "counters.csv").write_bytes(rows)
+    (tmp_path / "..data").symlink_to("1")
+    (tmp_path / "counters.csv").symlink_to("..data/counters.csv")
+    made = program("--source", "simulated", "-f", str(tmp_path / "counters.csv"))
+    assert dcgm_names(made) == ["DCGM_FI_DEV_GPU_TEMP"]
+    (tmp_path / "..data_tmp").symlink_to("2")
+    (tmp_path / "..data_tmp").rename(tmp_path / "..data")
+    assert dcgm_names(made) == ["DCGM_FI_DEV_SM_CLOCK"]
+
+
+@UNUSABLE
+def test_a_change_to_an_unusable_file_is_logged_once_and_keeps_the_list(program, tmp_path, caplog, make, message):
+    file = tmp_path / "counters.csv"
+    file.write_bytes(TEMP)
+    made = program("--source", "simulated", "-f", str(file))
+    good = made.config_state
+    replaced(file, make)
+    for _ in range(3):
+        made.collect()
+    assert dcgm_names(made) == ["DCGM_FI_DEV_GPU_TEMP"]
+    assert made.config_state == replace(good, successful=False)
+    (logged,) = [text for text in caplog.messages if "reload: " in text]
+    assert message in logged
+
+
+def test_a_file_that_was_only_touched_or_mended_to_what_is_in_use_restarts_nothing(program, tmp_path):
+    file = tmp_path / "counters.csv"
+    file.write_bytes(TEMP)
+    made = program("--source", "simulated", "-f", str(file))
+    pipeline = made._pipeline
+    os.utime(file, (1, 1))
+    made.collect()
+    file.write_bytes(b"")
+    made.collect()
+    assert not made.config_state.successful
+    file.write_bytes(TEMP)
+    made.collect()
+    assert made.config_state.successful
+    assert made._pipeline is pipeline
 
 
 def test_a_reload_counts_the_rejected_rows_of_the_new_file(program, tmp_path, caplog):
