@@ -30,9 +30,11 @@ def _choices(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
 
 
 def wants_openmetrics(accept: str) -> bool:
-    """Whether the client names OpenMetrics 1.0 and prefers it to the text format or likes both equally.
+    """Whether the client names OpenMetrics 1.0 and does not accept the text format at all.
 
-    A client that accepts neither gets the text format: a scrape never fails because of its headers.
+    Prometheus accepts both and prefers OpenMetrics, in which a counter with a DCGM name can only be `unknown`; in the
+    text format it is a counter. A client that accepts neither gets the text format: a scrape never fails because of
+    its headers.
     """
     openmetrics = 0.0
     text: dict[str, float] = {}
@@ -43,7 +45,7 @@ def wants_openmetrics(accept: str) -> bool:
         elif name in {"text/*", "*/*"} or (name == "text/plain" and version in {None, "0.0.4"}):
             text[name] = max(text.get(name, 0.0), quality)
     most_specific = next((text[name] for name in ("text/plain", "text/*", "*/*") if name in text), 0.0)
-    return openmetrics > 0.0 and openmetrics >= most_specific
+    return openmetrics > 0.0 and most_specific == 0.0
 
 
 def wants_gzip(accept_encoding: str) -> bool:

@@ -82,9 +82,16 @@ def prometheus(
     folder: Path, jobs: dict[str, dict[str, str]], expositions: dict[str, str], rules: dict[str, str]
 ) -> Iterator[str]:
     """Run a Prometheus with the generated rules and these. Yields its URL."""
+    with serving(expositions) as address, scraping(folder, jobs, address, rules) as url:
+        yield url
+
+
+@contextmanager
+def scraping(folder: Path, jobs: dict[str, dict[str, str]], address: str, rules: dict[str, str]) -> Iterator[str]:
+    """Run a Prometheus that scrapes a running server, with the generated rules and these. Yields its URL."""
     _write_rules(folder / "rules", rules)
     log = folder / "log"
-    with serving(expositions) as address, log.open("w") as output:
+    with log.open("w") as output:
         (folder / "prometheus.yml").write_text(_settings(jobs, address))
         command = [tool("prometheus"), f"--config.file={folder / 'prometheus.yml'}", "--web.listen-address=127.0.0.1:0"]
         command += [f"--storage.tsdb.path={folder / 'data'}"]

@@ -60,17 +60,19 @@ PROMETHEUS_3 = (
         ("application/openmetrics-text; version=2.0.0", False),
         ("application/openmetrics-text; version=1.0.0; q=0", False),
         ("application/openmetrics-text; version=1.0.0; q=0.4, text/plain; q=0.5", False),
-        ("application/openmetrics-text; version=1.0.0; q=0.5, text/plain; q=0.5", True),
-        ("application/openmetrics-text; q=0.5, */*; q=0.8, text/plain; q=0.1", True),
+        ("application/openmetrics-text; version=1.0.0; q=0.5, text/plain; q=0.5", False),
+        ("application/openmetrics-text; version=1.0.0; q=0.5, */*; q=0.1", False),
+        ("application/openmetrics-text; q=0.5, */*; q=0.8, text/plain; q=0", True),
+        ("application/openmetrics-text; q=0.5, text/plain; version=1.0.0", True),
         ("application/openmetrics-text; q=0.5, text/*; q=0.8", False),
         ("application/openmetrics-text; q=nonsense", False),
         ("application/openmetrics-text; q=7", False),
         (",;q=,;;=", False),
-        (PROMETHEUS_2, True),
-        (PROMETHEUS_3, True),
+        (PROMETHEUS_2, False),
+        (PROMETHEUS_3, False),
     ],
 )
-def test_openmetrics_is_for_clients_that_prefer_it_by_name(accept, openmetrics):
+def test_openmetrics_is_for_clients_that_name_it_and_do_not_accept_the_text_format(accept, openmetrics):
     assert wants_openmetrics(accept) is openmetrics
 
 
@@ -96,7 +98,7 @@ def test_gzip_is_for_clients_that_accept_it(encoding, wanted):
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
-@pytest.mark.parametrize(("accept", "content_type"), [(PROMETHEUS_2, OPENMETRICS), ("*/*", TEXT)])
+@pytest.mark.parametrize(("accept", "content_type"), [(OPENMETRICS, OPENMETRICS), (PROMETHEUS_3, TEXT), ("*/*", TEXT)])
 def test_the_exposition_comes_in_the_form_asked_for(server, accept, content_type, encoding):
     status, headers, body = get(server, Accept=accept, Accept_Encoding=encoding)
     shown = FixedEndpoints().shown
