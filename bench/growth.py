@@ -72,6 +72,9 @@ def grow(counters: Counters, encoded: bytes, collections: int) -> tuple[float, f
         NodeSources(source, ChangingKubelet(uuids)), counters, STYLE, RULES, clock=lambda: next(clock) * 10.0
     )
     loop = CollectionLoop(pipeline.collect, exporter_metrics(), 10.0, clock=lambda: 0.0)
+    assert loop.exposition.text_gzip, (
+        "nothing to scrape"
+    )  # each collection makes what was asked for, as for a Prometheus
 
     def run(times: int) -> float:
         for _ in range(times):

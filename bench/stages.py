@@ -12,14 +12,14 @@ import grpc
 import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
-from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from bench.cpu import Cost, cost, cost_of, process_ms
 from bench.fixture import START_SECONDS, BenchNode, RunningFakes
 from bench.table import BenchSection, Figure
 from exporter.collection_loop import CollectionLoop
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
-from exporter.exposition.render import GZIP_LEVEL, render_bodies
+from exporter.exposition.exposition import GZIP_LEVEL
+from exporter.exposition.render import formatted_samples
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesRequest
@@ -37,7 +37,7 @@ from exporter.node.reader.supervisor import Reader
 
 LIBRARY = "reader: library call (fake library, C) *"
 LIST = "parent: kubelet List (gRPC's C core, all its threads) *"
-COMPRESS = "parent: compress (gzip, both formats, C) *"
+COMPRESS = "parent: compress (gzip, text format, C) *"
 EXPORTER_METRICS = "parent: exporter metrics (prometheus_client) *"
 EXEMPT = (LIBRARY, LIST, COMPRESS, EXPORTER_METRICS)
 """Stages that do not count toward the budget of our own Python code: C code, and the exporter metrics.
@@ -176,17 +176,14 @@ class ParentStages:
         snapshot = pipeline.collect()
         metrics.observe(snapshot)
         registry = metrics.registry()
-        bodies = render_bodies(snapshot.families, registry)[:2]
-        compress = self._cost(lambda: [gzip.compress(body, GZIP_LEVEL, mtime=0) for body in bodies])
+        text = formatted_samples(snapshot.families, registry).text()
         return {
-            "parent: render families (both formats)": self._cost(lambda: render_bodies(snapshot.families, empty)),
-            EXPORTER_METRICS: self._cost(lambda: (generate_latest(registry), _openmetrics_of(registry))),
-            COMPRESS: compress,
+            "parent: render families (text format)": self._cost(
+                lambda: formatted_samples(snapshot.families, empty).text()
+            ),
+            EXPORTER_METRICS: self._cost(lambda: generate_latest(registry)),
+            COMPRESS: self._cost(lambda: gzip.compress(text, GZIP_LEVEL, mtime=0)),
         }
-
-
-def _openmetrics_of(registry: CollectorRegistry) -> bytes:
-    return bytes(generate_openmetrics(registry))  # type: ignore[no-untyped-call] # the library is half typed
 
 
 def minus(one: Cost, other: Cost) -> Cost:
@@ -213,7 +210,7 @@ class WholeCollection:
 
 
 def whole(counters: Counters, fakes: RunningFakes, repetitions: int) -> WholeCollection:
-    """Measure whole collections, without the pauses between them."""
+    """Measure whole collections, without the pauses between them, while a Prometheus scrapes: text format, gzip."""
     reader = Reader(fakes.reader_config(counters))
     pipeline = NodePipeline(NodeSources(reader, Kubelet(fakes.socket)), counters, STYLE, RULES)
     loop = CollectionLoop(pipeline.collect, exporter_metrics(), 10.0)
@@ -224,6 +221,7 @@ def whole(counters: Counters, fakes: RunningFakes, repetitions: int) -> WholeCol
         loop.collect()
     try:
         read_there, read_here = _both(reader, reader.read, repetitions)
+        assert loop.exposition.text_gzip, "nothing to scrape"  # from now on each collection makes what was asked for
         collect_there, collect_here = _both(reader, loop.collect, repetitions)
         totals = [there + here for there, here in zip(collect_there, collect_here, strict=True)]
         return WholeCollection(cost(read_there), cost(read_here), cost(totals))

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from exporter.exposition.exporter_metrics import ExporterMetrics
-from exporter.exposition.render import Exposition, render
+from exporter.exposition.exposition import Demand, Exposition
+from exporter.exposition.render import render
 from exporter.log import StateLog
 from exporter.snapshot import Snapshot
 
@@ -61,7 +62,10 @@ def _overdue(age: float) -> str:
 
 
 class CollectionLoop:
-    """Collects and renders in a thread of its own. `exposition` is the only thing that other threads read."""
+    """Collects and renders in a thread of its own. `exposition` is the only thing that other threads read.
+
+    Expositions note which forms are asked for, and each collection makes those; the note is kept in a `Demand`.
+    """
 
     def __init__(
         self,
@@ -74,6 +78,7 @@ class CollectionLoop:
         self._collect = collect
         self._exporter_metrics = exporter_metrics
         self._registry = exporter_metrics.registry()
+        self._demand = Demand(clock)
         self._pace = CollectionPace(interval)
         self._clock = clock
         self._stopping = threading.Event()
@@ -81,7 +86,7 @@ class CollectionLoop:
         self._last_collection = clock()
         self._collections = 0
         self._health_log = StateLog(logger)
-        self.exposition: Exposition = render((), self._registry)
+        self.exposition: Exposition = render((), self._registry, self._demand)
 
     def start(self) -> None:
         """Start the thread; its first collection begins at once."""
@@ -121,14 +126,14 @@ class CollectionLoop:
                 return None
             self._exporter_metrics.observe(snapshot)
             log_health(self._health_log, snapshot)
-            exposition = render(snapshot.families, self._registry)
+            exposition = render(snapshot.families, self._registry, self._demand)
         except Exception:
             if self._stopping.is_set():
                 return None
             logger.exception("a collection failed because of a defect in gpugauge")
             snapshot = self._exporter_metrics.snapshot = None
             self._exporter_metrics.collection_failures += 1
-            exposition = render((), self._registry)
+            exposition = render((), self._registry, self._demand)
         self.exposition = exposition
         self._exporter_metrics.dropped += exposition.dropped
         self._last_collection = self._clock()

@@ -80,7 +80,7 @@ class ExporterMetrics(Collector):
         return registry
 
     def collect(self) -> Iterator[MetricFamily]:
-        """The families to expose now; `prometheus_client` calls this while it renders."""
+        """The families to expose now; each collection asks for them once."""
         yield self._build_info()
         if self.config is not None:
             yield from self._config(self.config())

@@ -1,67 +1,80 @@
-"""Renders metric families as Prometheus text 0.0.4 and OpenMetrics 1.0, plain and gzip, once per collection.
+"""Renders metric families as Prometheus text 0.0.4 and OpenMetrics 1.0.
 
 The two formats differ only in the lines before the samples, so the samples of a family are formatted once. The
 exporter metrics are written by `prometheus_client` and appended in each format.
 """
 
-import gzip
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
 from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric as ExporterFamily
 from prometheus_client.exposition import generate_latest as text_of
 from prometheus_client.openmetrics.exposition import generate_latest as openmetrics_of
+from prometheus_client.registry import Collector
 
+from exporter.exposition.exposition import Demand, Exposition
 from exporter.metric import Family, Kind, Metric, Value
-
-GZIP_LEVEL = 1  # measured on our expositions: level 6 saves a tenth of the bytes for five times the time
 
 NOT_FINITE = "null"
 """What msgspec's JSON encoder writes for NaN and infinities."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)  # a registry finds a collector by its hash
+class _FixedFamilies(Collector):
+    """Exporter metrics as they were at one time."""
+
+    families: tuple[ExporterFamily, ...]
+
+    def collect(self) -> Iterable[ExporterFamily]:
+        return self.families
+
+
 @dataclass(frozen=True, slots=True)
-class Exposition:
-    """The result of one collection in every form that a scrape may ask for."""
+class Formatted:
+    """One collection with its samples formatted; nothing in it changes, so any thread may write either format."""
 
-    text: bytes
-    text_gzip: bytes
-    openmetrics: bytes
-    openmetrics_gzip: bytes
-    dropped: int = 0
-    """Samples left out: NaN, infinite, a negative counter, or labels that the family already had."""
+    bodies: tuple[tuple[Metric, bytes], ...]
+    """The sample lines of each metric that has some."""
+    exporter_metrics: CollectorRegistry
+    dropped: int
+    """Samples left out."""
 
+    def text(self) -> bytes:
+        """Write the text format."""
+        parts = [part for metric, body in self.bodies for part in (_heads(metric)[0], body)]
+        return b"".join((*parts, text_of(self.exporter_metrics)))
 
-def render(families: Iterable[Family], exporter_metrics: CollectorRegistry) -> Exposition:
-    """Render one collection. Families without samples are left out; a metric name may appear only once."""
-    text, openmetrics, dropped = render_bodies(families, exporter_metrics)
-    return Exposition(
-        text=text,
-        text_gzip=gzip.compress(text, GZIP_LEVEL, mtime=0),
-        openmetrics=openmetrics,
-        openmetrics_gzip=gzip.compress(openmetrics, GZIP_LEVEL, mtime=0),
-        dropped=dropped,
-    )
+    def openmetrics(self) -> bytes:
+        """Write OpenMetrics. It ends with the exporter metrics, whose last line from the library is `# EOF`."""
+        parts = [part for metric, body in self.bodies for part in (_heads(metric)[1], body)]
+        exporter_metrics = openmetrics_of(self.exporter_metrics)  # type: ignore[no-untyped-call] # half typed library
+        return b"".join((*parts, exporter_metrics))
 
 
-def render_bodies(families: Iterable[Family], exporter_metrics: CollectorRegistry) -> tuple[bytes, bytes, int]:
-    """Render without compressing. Returns the text format, OpenMetrics, and how many samples were dropped."""
-    text: list[bytes] = []
-    openmetrics: list[bytes] = []
+def render(families: Iterable[Family], exporter_metrics: CollectorRegistry, demand: Demand | None = None) -> Exposition:
+    """Render one collection in the text format and in the forms that `demand` names.
+
+    Families without samples are left out; a metric name may appear only once.
+    """
+    formatted = formatted_samples(families, exporter_metrics)
+    return Exposition(formatted.text(), formatted.openmetrics, formatted.dropped, demand)
+
+
+def formatted_samples(families: Iterable[Family], exporter_metrics: CollectorRegistry) -> Formatted:
+    """Format the samples, and read the exporter metrics once: both formats show the same values."""
+    bodies: list[tuple[Metric, bytes]] = []
     dropped = 0
     for family in families:
         body, left_out = _sample_lines(family)
         dropped += left_out
         if body:
-            text_head, openmetrics_head = _heads(family.metric)
-            text += (text_head, body)
-            openmetrics += (openmetrics_head, body)
-    text.append(text_of(exporter_metrics))
-    # The library's OpenMetrics ends with `# EOF`, which must be the last line.
-    openmetrics.append(openmetrics_of(exporter_metrics))  # type: ignore[no-untyped-call] # the library is half typed
-    return b"".join(text), b"".join(openmetrics), dropped
+            bodies.append((family.metric, body))
+    fixed = CollectorRegistry(auto_describe=False)
+    fixed.register(_FixedFamilies(tuple(exporter_metrics.collect())))
+    return Formatted(tuple(bodies), fixed, dropped)
 
 
 @lru_cache(maxsize=1024)

@@ -1,7 +1,7 @@
 """The HTTP server: `/metrics`, the health endpoints and an index, served by one thread.
 
-Expositions (the text of `/metrics`) arrive here already rendered and compressed. Nothing here reads a device or
-renders, so a scrape costs the same whatever state the sources are in.
+Expositions (the text of `/metrics`) arrive here rendered; a form that nobody asked for lately is made at the first
+request for it. Nothing here reads a device, so a scrape costs the same whatever state the sources are in.
 """
 
 import asyncio

@@ -6,6 +6,7 @@ import pytest
 
 from exporter.collection_loop import FOLLOWS_A_CRASH, CollectionLoop, CollectionPace
 from exporter.exposition.exporter_metrics import ExporterMetrics
+from exporter.exposition.exposition import Form
 from exporter.metric import Family, Kind, LabelError, metric
 from exporter.node.reader.reasons import ReaderReason
 from exporter.program import ProgramEndpoints
@@ -39,6 +40,26 @@ def test_a_collection_exposes_data_and_health():
     assert 'gpugauge_source_problem{hostname="n1",reason="timeout",source="kubelet"} 1.0' in text
     assert 'gpugauge_source_errors_total{hostname="n1",reason="timeout",source="kubelet"} 1.0' in text
     assert 'gpugauge_last_collection_timestamp_seconds{hostname="n1"} 12.5' in text
+
+
+def test_a_collection_makes_the_forms_that_were_asked_for_and_no_other():
+    loop = loop_over(snapshot)
+    loop.collect()
+    assert loop.exposition.forms == {Form.TEXT}
+    assert loop.exposition.text_gzip
+    loop.collect()
+    assert loop.exposition.forms == {Form.TEXT, Form.TEXT_GZIP}
+
+
+def test_openmetrics_shows_its_own_collection_also_when_it_is_asked_for_after_the_next_one():
+    answers = [snapshot(rejected={("F", "blank"): 2}), snapshot(rejected={("F", "blank"): 3})]
+    loop = loop_over(lambda: answers.pop(0))
+    loop.collect()
+    first = loop.exposition
+    loop.collect()
+    rejected = 'gpugauge_rejected_values_total{field="F",hostname="n1",reason="blank"}'
+    assert f"{rejected} 2.0" in first.openmetrics.decode()
+    assert f"{rejected} 5.0" in loop.exposition.openmetrics.decode()
 
 
 def test_label_values_without_a_name_are_an_error_and_not_dropped():

@@ -10,7 +10,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
-from exporter.exposition.render import Exposition, render
+from exporter.exposition.exposition import Exposition
+from exporter.exposition.render import render
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.devices.counters_file import parse
 from exporter.node.devices.device_source import ReaderConfig
