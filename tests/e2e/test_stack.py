@@ -200,7 +200,12 @@ def started_demo(folder, prefix=(), **more):
             "node": ports.node,
             "watcher": ports.watcher,
         }
-        process = demo(chosen, prefix, env={**os.environ, "TMPDIR": str(folder)}, **more)
+        # nohup starts tests with SIGHUP ignored, which a demo would inherit; a handler is not inherited.
+        before = signal.signal(signal.SIGHUP, lambda *_: None)
+        try:
+            process = demo(chosen, prefix, env={**os.environ, "TMPDIR": str(folder)}, **more)
+        finally:
+            signal.signal(signal.SIGHUP, before)
         until(lambda: process.poll() is not None or not free(ports.prometheus))  # noqa: B023 called at once
         if process.poll() is None:
             return process
