@@ -27,6 +27,8 @@ class FlagValue:
     """A Boolean flag takes no value from the next word, only as `--flag=false`."""
     adds_up: bool = False
     """Whether the values of a repeated flag are joined; otherwise the last one counts."""
+    choices: tuple[str, ...] = ()
+    """The only values it can have; empty where there are others."""
 
 
 def parse_bool(text: str) -> bool:
@@ -99,7 +101,7 @@ def choice(*names: str, any_case: bool = False, optional: bool = False) -> FlagV
             raise ConfigError(f"{text!r} is none of {', '.join(names)}")
         return name
 
-    return FlagValue(read, "|".join(names))
+    return FlagValue(read, "|".join(names), choices=names)
 
 
 BOOLEAN = FlagValue(parse_bool, "", boolean=True)

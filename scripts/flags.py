@@ -47,7 +47,7 @@ def _code(text: str) -> str:
 
 def _in_table(flag: Flag) -> str:
     """The meaning, with the values that can be chosen."""
-    choices = f" ({flag.value.placeholder.replace('|', ', ')})" if "|" in flag.value.placeholder else ""
+    choices = f" ({', '.join(flag.value.choices)})" if flag.value.choices else ""
     return flag.help + choices
 
 

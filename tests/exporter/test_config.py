@@ -204,7 +204,7 @@ def test_hostname_options():
 @pytest.mark.parametrize(("flag", "owner"), [("source", NodeConfig), ("hostname-label", LabelStyle)])
 def test_the_choices_of_flags_are_the_values_that_the_configuration_can_have(flag, owner):
     (row,) = (each for each in COMMANDS["node"].flags() if each.name == flag)
-    assert tuple(row.value.placeholder.split("|")) == get_args(get_type_hints(owner)[flag.replace("-", "_")])
+    assert row.value.choices == get_args(get_type_hints(owner)[flag.replace("-", "_")])
 
 
 def watcher(*argv, **environment):
