@@ -13,6 +13,7 @@ from exporter.node.attribution.allocation import Allocations, LastKnownAllocatio
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.metrics import AttributionCache
 from exporter.node.devices.counters_file import Counters
+from exporter.node.devices.known_gpus import KnownGpus
 from exporter.node.devices.labels import DeviceLabelCache, LabelStyle, device_schema
 from exporter.node.devices.metrics import (
     InventoryMetrics,
@@ -50,21 +51,27 @@ class NodePipeline:
     ) -> None:
         """`expected_gpus` gives how many GPUs the node should have, 0 where that is not known; `clock` Unix seconds."""
         self._sources = sources
-        self._counters = counters
-        self._names = field_names(counters)
+        self._style = style
         self._hostname = style.hostname
-        self._schema = device_schema(style, tuple(row.name for row in counters.label_rows))
-        self._labels = DeviceLabelCache(style, self._schema)
+        self.use(counters)
+        self._known = KnownGpus()
         self._inventory = InventoryMetrics(style.hostname)
         self._last_known = last_known or LastKnownAllocations()
         self._attribution = AttributionCache(style.hostname, rules)
         self._expected = expected_gpus
         self._clock = clock
 
+    def use(self, counters: Counters) -> None:
+        """Expose the fields of these counters from the next collection on. What is known of the node stays."""
+        self._counters = counters
+        self._names = field_names(counters)
+        self._schema = device_schema(self._style, tuple(row.name for row in counters.label_rows))
+        self._labels = DeviceLabelCache(self._style, self._schema)
+
     def collect(self) -> Snapshot:
         """Read every source once."""
         cycle = CollectionCycle()
-        readings = cycle.read(self._sources.devices, Readings(self._sources.devices.name, self._clock(), ()))
+        readings = self._readings(cycle)
         allocations = self._allocations(cycle)
         attribution, allocation_families = self._attribution.get(readings.inventory, allocations, readings.down)
         by_field = samples_by_field(readings)
@@ -74,7 +81,7 @@ class NodePipeline:
             taken_at=readings.taken_at,
             families=(
                 *dcgm_families(self._counters, by_field, labels, self._schema),
-                *self._inventory.families(readings, self._expected()),
+                *self._inventory.families(readings, max(self._expected(), len(self._known))),
                 unsupported(readings, self._names, self._hostname),
                 *allocation_families,
             ),
@@ -92,6 +99,12 @@ class NodePipeline:
         if self._sources.kubelet is not None:
             self._sources.kubelet.close()
 
+    def _readings(self, cycle: CollectionCycle) -> Readings:
+        """Read the devices, and add the known GPUs that are missing. Nothing at all while the source is down."""
+        failed = Readings(self._sources.devices.name, self._clock(), ())
+        readings = cycle.read(self._sources.devices, failed)
+        return readings if readings is failed else self._known.completed(readings)
+
     def _allocations(self, cycle: CollectionCycle) -> Allocations | None:
         if self._sources.kubelet is None:
             return None
@@ -101,7 +114,9 @@ class NodePipeline:
     def _rejected(self, readings: Readings) -> Mapping[tuple[str, str], int]:
         counts: Counter[tuple[str, str]] = Counter()
         for rejection in readings.rejections:
-            counts[self._names.get(rejection.field, str(rejection.field)), rejection.reason] += rejection.count
+            # A read that began before a reload still has fields that are not configured any more.
+            if rejection.field in self._names:
+                counts[self._names[rejection.field], rejection.reason] += rejection.count
         return counts
 
 

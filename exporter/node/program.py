@@ -1,7 +1,7 @@
 """Builds and runs the node exporter from its configuration: pipeline, collection loop and web server.
 
 The counters file (which fields are exposed) is read here. A reload, when the file has changed or on SIGHUP, reads it
-again; new content replaces the pipeline.
+again; the running reader and pipeline are told of new content, and keep all that they know.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from exporter.node.config import NodeConfig
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices import regular_file
 from exporter.node.devices.counters_file import Counters, decode, parse
-from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.pci import PciBus
 from exporter.node.devices.regular_file import UnreadableFileError
 from exporter.node.nvml.reasons import NvmlReason
@@ -106,6 +106,7 @@ class NodeProgram:
         self._unusable: str | None = None
         self._signature = self._file_signature()
         counters, self.config_state = self._first_counters()
+        self._reader = self._start_reader(counters)
         self._pipeline = self._build(counters)
         if config.source == "simulated":
             logger.warning("the GPUs are simulated: nothing in /metrics is measured")
@@ -173,16 +174,17 @@ class NodeProgram:
             logger.info("reload: the content of the counters file is the one in use")
             return
         self._log_problems(loaded)
-        old, self._pipeline = self._pipeline, self._build(loaded.counters)
-        old.close()
+        self._reader.want(_wanted(loaded.counters))
+        self._pipeline.use(loaded.counters)
         logger.info("reload: %d rows of the counters file are in use", len(loaded.counters.rows))
 
-    def _build(self, counters: Counters) -> NodePipeline:
+    def _start_reader(self, counters: Counters) -> Reader:
+        """The source of device readings; its process starts with the first read."""
         config = self._config
-        reader = Reader(
+        return Reader(
             ReaderConfig(
                 source=config.source,
-                fields=tuple(field.wanted() for field in counters.fields),
+                fields=_wanted(counters),
                 interval=config.interval,
                 remote=config.remote,
                 scenario=str(config.scenario) if config.scenario else None,
@@ -190,8 +192,12 @@ class NodeProgram:
             ),
             command=(*COMMAND, config.log.format, "debug" if config.log.debug else "info"),
         )
+
+    def _build(self, counters: Counters) -> NodePipeline:
+        config = self._config
+        sources = NodeSources(self._reader, self._kubelet())
         rules = AttributionRules(gpus=gpu_resources(config.resource_names))
-        return NodePipeline(NodeSources(reader, self._kubelet()), counters, config.style, rules, self._expected_gpus)
+        return NodePipeline(sources, counters, config.style, rules, self._expected_gpus)
 
     def _kubelet(self) -> Source[Allocations] | None:
         """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario."""
@@ -224,6 +230,10 @@ class NodeProgram:
             self._library_missing_since = None
         elif self._library_missing_since is None:
             self._library_missing_since = self._clock()
+
+
+def _wanted(counters: Counters) -> tuple[WantedField, ...]:
+    return tuple(field.wanted() for field in counters.fields)
 
 
 def run(config: NodeConfig, environment: MutableMapping[str, str]) -> bool:

@@ -17,6 +17,7 @@ from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import WantedField
+from exporter.node.devices.known_gpus import missing_gpus
 from exporter.node.devices.readings import SampleValue
 
 _GPU_FIELDS = (
@@ -125,7 +126,7 @@ def hierarchy_rows(raw: bytes) -> tuple[HierarchyEntry, ...]:
 def discover(
     connection: EngineConnection, topology: EngineTopology, known: Mapping[str, Device], driver: str, live: LiveReader
 ) -> EngineInventory:
-    """Describe every device of the topology. GPUs in `known` (by UUID) that are not listed any more are `down`.
+    """Describe every device of the topology. GPUs in `known` (by UUID) that are missing now are `down`.
 
     `live` asks the driver, which takes a few dozen milliseconds. Raises SourceError.
     """
@@ -199,12 +200,10 @@ class _DeviceList:
         self._entities_of_gpu[position] = tuple(entities)
 
     def add_missing(self, known: Mapping[str, Device]) -> None:
-        """Add the GPUs that were known before and are not listed any more, as down."""
-        present = {device.uuid for device in self._devices}
-        for uuid, device in known.items():
-            if uuid not in present:
-                self._down.append(uuid)
-                self._add(device, None)
+        """Add the GPUs that were known before and are missing now, as down."""
+        for uuid, device in missing_gpus(known, self._devices).items():
+            self._down.append(uuid)
+            self._add(device, None)
 
     def inventory(self) -> EngineInventory:
         return EngineInventory(

@@ -56,8 +56,9 @@ class EngineSession:
     def __init__(
         self, connection: EngineConnection, config: ReaderConfig, known: dict[str, Device], clocks: Clocks
     ) -> None:
-        """`known` is updated: it has every GPU that any session of the source found, by UUID."""
-        self._connection, self._config, self._known = connection, config, known
+        """`known` is updated: it has every GPU that any session of the source found and that was not replaced."""
+        self._connection, self._known, self._fields = connection, known, config.fields
+        self._interval = config.interval
         self._clocks, self._live = clocks, LiveReader(connection, clocks.wall)
         self._wanted = {field.id: field for field in unique(config.fields)}
         self._watches = Watches(connection, config.interval)
@@ -97,6 +98,12 @@ class EngineSession:
             versions=self._versions,
         )
 
+    def want(self, fields: Sequence[WantedField]) -> None:
+        """Watch and read these fields from the next read on."""
+        self._fields = tuple(fields)
+        self._wanted = {field.id: field for field in unique(fields)}
+        self._topology = None
+
     def close(self) -> None:
         """Remove every watch and group, then close the connection. Never raises."""
         self._watches.close()
@@ -120,6 +127,7 @@ class EngineSession:
         system_values = self._read_system(self._system_fields())
         driver = str(system_values.get(field_ids.DRIVER_VERSION) or "")
         inventory = discover(self._connection, topology, self._known, driver, self._live)
+        self._known.clear()  # the inventory has the missing ones too, but not those that were replaced
         self._known.update({device.uuid: device for device in inventory.devices if device.gi < 0})
         self._versions = {
             "dcgm": self._connection.engine_version or self._connection.library.version,
@@ -134,7 +142,7 @@ class EngineSession:
         """Watch every wanted field of the current devices."""
         self._watches.close()
         inventory = self._current.inventory
-        self._targets = targets_of(inventory, plan(inventory.devices, self._config.fields), self._wanted)
+        self._targets = targets_of(inventory, plan(inventory.devices, self._fields), self._wanted)
         self._watched, self._rejected = [], []
         # Profiling fields last: whatever fails there, the others are watched by then.
         self._watch_more(sorted(self._targets, key=lambda target: target.watch == "profiling"))
@@ -161,7 +169,7 @@ class EngineSession:
                 self._watched += watched
                 self._rejected += rejected
         self._retry.plan(self._rejected)
-        reads = tuple(batch_reads(self._watched, self._wanted, self._config.interval))
+        reads = tuple(batch_reads(self._watched, self._wanted, self._interval))
         self._current = replace(self._current, reads=reads, never_read=self._never_read())
 
     def _watch_piece(self, target: WatchTarget) -> tuple[list[WatchTarget], list[RejectedWatch]]:

@@ -3,7 +3,9 @@
 The first read loads libdcgm and connects; a read after a lost connection connects again, at intervals that grow.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import msgspec
 
 from exporter.backoff import Backoff
 from exporter.node.dcgm.connection import EngineConnection
@@ -11,7 +13,7 @@ from exporter.node.dcgm.library import DcgmLibrary, open_library
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.session import Clocks, EngineSession
 from exporter.node.devices.device import Device
-from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
 from exporter.node.devices.readings import Readings
 from exporter.source import SourceError
 
@@ -33,6 +35,7 @@ class DcgmSource:
     """
 
     name = "dcgm"
+    choice: SourceChoice | None = None
 
     def __init__(
         self,
@@ -58,6 +61,12 @@ class DcgmSource:
                     raise self._postponed(error) from error
         # After a lost connection one attempt at once, because an engine that was restarted may listen already.
         return self._reopened()
+
+    def want(self, fields: Sequence[WantedField]) -> None:
+        """Read these fields from the next read on, through the same connection."""
+        self._config = msgspec.structs.replace(self._config, fields=tuple(fields))
+        if self._session is not None:
+            self._session.want(fields)
 
     def close(self) -> None:
         """Remove watches and groups, close the connection and shut libdcgm down, in this order."""

@@ -4,6 +4,7 @@ A source runs in the reader process. It gets a `ReaderConfig` with the fields to
 devices of the node and their samples.
 """
 
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -37,6 +38,22 @@ class WantedField(msgspec.Struct, frozen=True, array_like=True):
     """Smallest possible value; anything below is out of range."""
 
 
+Choice = Literal["host engine", "embedded engine", "nvml"]
+"""What the source `auto` reads from."""
+
+
+class SourceChoice(msgspec.Struct, frozen=True, array_like=True):
+    """What the source `auto` has chosen. The next reader process begins with it, instead of choosing anew."""
+
+    chosen: Choice | None = None
+    """None while no source is chosen."""
+    engine: str | None = None
+    """Address of the host engine of this node, once one is known."""
+    suspect_since: float | None = None
+    """When the chosen source first failed, None while it answers. Seconds of CLOCK_MONOTONIC, which is the same clock
+    in every process (clock_gettime(2))."""
+
+
 class ReaderConfig(msgspec.Struct, frozen=True):
     """What the parent process sends to a reader process once, before the first request."""
 
@@ -50,6 +67,8 @@ class ReaderConfig(msgspec.Struct, frozen=True):
     """Path of a scenario file for the simulated source; None means the built-in one."""
     libdcgm: str | None = None
     """Path of libdcgm; None means that the loader and the usual folders are searched."""
+    choice: SourceChoice | None = None
+    """What `auto` had chosen in the last reader process; None in the first."""
 
     @property
     def first_source(self) -> str:
@@ -65,6 +84,15 @@ class DeviceSource(Protocol):
     """
 
     name: str
+
+    @property
+    def choice(self) -> SourceChoice | None:
+        """What `auto` has chosen; None for a source that has no choice."""
+        ...
+
+    def want(self, fields: Sequence[WantedField]) -> None:
+        """Read these fields from the next read on. What is known of the devices stays."""
+        ...
 
     def read(self) -> Readings: ...
 

@@ -146,13 +146,11 @@ class InventoryMetrics:
         self._inventory: tuple[Device, ...] | None = None
         self._info: list[Sample] = []
         self._gpus: list[tuple[Device, Labels]] = []
-        self._most_gpus = 0
 
     def families(self, readings: Readings, expected: int) -> list[Family]:
         """Make the families about identity, reachability and number of the devices.
 
-        `expected` is a number of GPUs from elsewhere, such as the PCI bus. At least as many GPUs are expected as were
-        ever read: one that is no longer listed is still expected.
+        `expected` is how many GPUs there should be.
         """
         if readings.inventory != self._inventory:
             self._update(readings.inventory)
@@ -163,10 +161,7 @@ class InventoryMetrics:
             Family(DEVICE_INFO, self._info),
             Family(DEVICE_UP, up),
             Family(DEVICES_OBSERVED, [DEVICES_OBSERVED.sample(observed, hostname=self._hostname)]),
-            Family(
-                DEVICES_EXPECTED,
-                [DEVICES_EXPECTED.sample(max(expected, self._most_gpus), hostname=self._hostname)],
-            ),
+            Family(DEVICES_EXPECTED, [DEVICES_EXPECTED.sample(expected, hostname=self._hostname)]),
         ]
 
     def _update(self, inventory: tuple[Device, ...]) -> None:
@@ -176,7 +171,6 @@ class InventoryMetrics:
         self._gpus = [
             (gpu, DEVICE_UP.labels(gpu=str(gpu.index), UUID=gpu.uuid, hostname=self._hostname)) for gpu in gpus
         ]
-        self._most_gpus = max(self._most_gpus, len(gpus))
 
 
 def field_names(counters: Counters) -> dict[int, str]:

@@ -16,6 +16,7 @@ import pynvml
 
 from exporter.node.devices.architecture import architecture_name
 from exporter.node.devices.device import Device
+from exporter.node.devices.known_gpus import missing_gpus
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.nvml.values import (
     INVALID_ARGUMENT,
@@ -101,9 +102,12 @@ class NvmlInventory:
         found = NvmlDiscovery()
         for index in range(_required(pynvml.nvmlDeviceGetCount)):
             self._discover_gpu(index, driver_version, found)
-        listed = {each.device.uuid for each in found.devices}
-        for uuid in self._last.keys() - listed:
+        listed = [each.device for each in found.devices]
+        missing = missing_gpus({uuid: devices[0] for uuid, devices in self._last.items()}, listed)
+        for uuid in missing:
             self._add_lost(uuid, found)
+        known = missing.keys() | {device.uuid for device in listed}
+        self._last = {uuid: devices for uuid, devices in self._last.items() if uuid in known}
         found.devices.sort(key=lambda each: (each.device.index, each.device.gi, each.device.ci))
         return found
 

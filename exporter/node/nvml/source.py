@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
-from exporter.node.devices.device_source import ReaderConfig
-from exporter.node.devices.read_plan import ReadRequest, plan
+from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
+from exporter.node.devices.read_plan import ReadRequest, plan, unique
 from exporter.node.devices.readings import Readings
 from exporter.node.devices.validity import age_limit
 from exporter.node.nvml import gpm
@@ -37,6 +37,7 @@ class NvmlSource:
     """
 
     name = "nvml"
+    choice: SourceChoice | None = None
 
     def __init__(
         self,
@@ -46,8 +47,8 @@ class NvmlSource:
         wall: Callable[[], float] = time.time,
         patience: float = gpm.MIN_SAMPLE_SECONDS,
     ) -> None:
-        self._wanted = {field.id: field for field in reversed(config.fields)}
-        self._config, self._clock, self._wall, self._patience = config, clock, wall, patience
+        self._fields, self._wanted = config.fields, {field.id: field for field in unique(config.fields)}
+        self._interval, self._clock, self._wall, self._patience = config.interval, clock, wall, patience
         self._session = NvmlSession(clock)
         self._inventory = NvmlInventory()
         self._events = XidEvents(clock)
@@ -69,6 +70,11 @@ class NvmlSource:
             self._free()
             raise self._session.failed(error) from None
 
+    def want(self, fields: Sequence[WantedField]) -> None:
+        """Read these fields from the next read on; the session, the XIDs and the samples of rates stay."""
+        self._fields, self._wanted = tuple(fields), {field.id: field for field in unique(fields)}
+        self._planned = (), ()
+
     def close(self) -> None:
         """Free what belongs to the session and close it. A later `read` opens a new one."""
         self._free()
@@ -89,7 +95,7 @@ class NvmlSource:
 
     def _plan(self, inventory: tuple[Device, ...]) -> tuple[ReadRequest, ...]:
         if inventory != self._planned[0]:
-            self._planned = inventory, plan(inventory, self._config.fields)
+            self._planned = inventory, plan(inventory, self._fields)
         return self._planned[1]
 
     def _close_if_incomplete(self) -> None:
@@ -140,7 +146,7 @@ class NvmlSource:
             values[index] |= {field: value for field, value in system.items() if field in request.fields}
             if field_ids.XID in request.fields:
                 values[index][field_ids.XID] = self._events.last(
-                    uuid, age_limit(self._wanted[field_ids.XID], self._config.interval)
+                    uuid, age_limit(self._wanted[field_ids.XID], self._interval)
                 )
 
     def _readings(

@@ -7,19 +7,25 @@ driver), then NVML. `auto` never chooses the simulated source.
 The choice is in one of three states. Unchosen: the next read tries the candidates in order. Chosen: it answers. Suspect
 since its first failure: only it is tried, until it answers or its PATIENCE_SECONDS are over; then the choice is made
 again. While NVML is read because a host engine is away, that one is asked in the background, and chosen once it
-answers.
+answers. The choice survives this process: the next reader process begins with it.
 """
 
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 
 from exporter.node.dcgm.running_engines import listening_engine, other_engines
 from exporter.node.dcgm.source import DcgmSource
-from exporter.node.devices.device_source import DeviceSource, ReaderConfig
+from exporter.node.devices.device_source import (
+    Choice,
+    DeviceSource,
+    ReaderConfig,
+    SourceChoice,
+    SourceName,
+    WantedField,
+)
 from exporter.node.devices.readings import Readings
 from exporter.node.nvml.source import NvmlSource
 from exporter.node.reader.host_engine import HostEngine, Starter, in_background
@@ -27,7 +33,6 @@ from exporter.source import SourceError
 
 _log = logging.getLogger(__name__)
 
-Choice = Literal["host engine", "embedded engine", "nvml"]
 Opener = Callable[[ReaderConfig], DeviceSource]
 
 PATIENCE_SECONDS: Mapping[Choice, float] = {"host engine": 300.0, "embedded engine": 30.0, "nvml": 30.0}
@@ -58,10 +63,26 @@ class AutoSource:
         self.name = config.first_source
         self._engine: HostEngine | None = None
         """The host engine of this node, once one is known: it stays open and is never given up."""
+        self._engine_address: str | None = None
         self._chosen: DeviceSource | None = None
         self._choice: Choice | None = None
         """What was chosen last."""
         self._suspect_since: float | None = None
+        if config.choice is not None:
+            self._begin_with(config.choice)
+
+    @property
+    def choice(self) -> SourceChoice | None:
+        """What is chosen now, for the next reader process."""
+        return SourceChoice(
+            self._choice if self._chosen is not None else None, self._engine_address, self._suspect_since
+        )
+
+    def want(self, fields: Sequence[WantedField]) -> None:
+        """Read these fields from the next read on, from whichever source."""
+        self._config = msgspec.structs.replace(self._config, fields=tuple(fields))
+        for source in {id(each): each for each in (self._engine, self._chosen) if each is not None}.values():
+            source.want(fields)
 
     def read(self) -> Readings:
         """Read the chosen source; without one, or after it has failed for too long, choose one. Raises SourceError."""
@@ -79,6 +100,23 @@ class AutoSource:
         if self._engine is not None:
             self._engine.close()
             self._engine = None
+
+    def _begin_with(self, last: SourceChoice) -> None:
+        """Go on with what the last reader process had chosen, unless that had failed for too long."""
+        self._engine_address = last.engine
+        engine = self._host_engine() if last.engine is not None else None
+        if last.chosen is None or not self._may_go_on(last.chosen, last.suspect_since):
+            return
+        chosen = engine if last.chosen == "host engine" else self._opened(last.chosen)
+        if chosen is not None:
+            self._chosen, self._choice, self._suspect_since = chosen, last.chosen, last.suspect_since
+            self.name = chosen.name
+
+    def _may_go_on(self, choice: Choice, suspect_since: float | None) -> bool:
+        if suspect_since is not None and self._clock() - suspect_since >= PATIENCE_SECONDS[choice]:
+            return False
+        # Another engine may have been started since the last reader process ended, and with it its embedded engine.
+        return choice != "embedded engine" or not (self._listening() or self._others())
 
     def _read_chosen(self, source: DeviceSource, choice: Choice) -> Readings:
         try:
@@ -121,19 +159,21 @@ class AutoSource:
         if engine is not None:
             yield "host engine", engine
         elif not self._others():
-            yield "embedded engine", self._open("embedded engine", source="dcgm", remote=None)
-        yield "nvml", self._open("nvml", source="nvml")
+            yield "embedded engine", self._opened("embedded engine")
+        yield "nvml", self._opened("nvml")
 
     def _host_engine(self) -> HostEngine | None:
         """The known host engine, else the configured one, else one that listens on this node."""
         if self._engine is None:
-            remote = self._config.remote or self._listening()
-            if remote is not None:
-                self._engine = HostEngine(self._open("host engine", source="dcgm", remote=remote), self._start)
+            self._engine_address = self._config.remote or self._engine_address or self._listening()
+            if self._engine_address is not None:
+                self._engine = HostEngine(self._opened("host engine"), self._start)
         return self._engine
 
-    def _open(self, choice: Choice, **changes: str | None) -> DeviceSource:
-        return self._openers[choice](msgspec.structs.replace(self._config, **changes))
+    def _opened(self, choice: Choice) -> DeviceSource:
+        source: SourceName = "nvml" if choice == "nvml" else "dcgm"
+        remote = self._engine_address if choice == "host engine" else None
+        return self._openers[choice](msgspec.structs.replace(self._config, source=source, remote=remote))
 
     def _enter(self, choice: Choice, source: DeviceSource, why: str) -> None:
         if choice != self._choice:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.reader.protocol import PIPE_BYTES, FrameBuffer, ProtocolError, ReaderReply, ReaderRequest, frame
 
 KILL_SECONDS = 0.5
@@ -45,6 +45,7 @@ class ReaderProcess:
             # the pipe alone; the reader process's end is another open file.
             os.set_blocking(pipe.fileno(), False)
         self._unsent = bytearray(frame(msgspec.msgpack.encode(config)))
+        self._fields = config.fields
         self._received = FrameBuffer()
         self._decode = msgspec.msgpack.Decoder(ReaderReply).decode
         self._request_id = 0
@@ -56,10 +57,12 @@ class ReaderProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def request(self) -> None:
-        """Queue one request; `receive` sends it."""
+    def request(self, fields: tuple[WantedField, ...]) -> None:
+        """Queue one request for these fields, which are sent only where they are others; `receive` sends it."""
         self._request_id += 1
-        self._unsent += frame(msgspec.msgpack.encode(ReaderRequest(self._request_id)))
+        changed = None if fields == self._fields else fields
+        self._unsent += frame(msgspec.msgpack.encode(ReaderRequest(self._request_id, changed)))
+        self._fields = fields
         self.requested_at = time.monotonic()
 
     def receive(self, until: float, wake: int) -> ReaderReply | None:

@@ -9,6 +9,7 @@ import struct
 
 import msgspec
 
+from exporter.node.devices.device_source import SourceChoice, WantedField
 from exporter.node.devices.readings import Readings
 
 FRAME_LIMIT = 64 * 1024 * 1024
@@ -25,6 +26,8 @@ class ReaderRequest(msgspec.Struct, frozen=True, array_like=True):
     """A request for one read of the source."""
 
     id: int
+    fields: tuple[WantedField, ...] | None = None
+    """The fields to read from now on; None where they are those of before."""
 
 
 class ReaderReply(msgspec.Struct, frozen=True, array_like=True):
@@ -35,6 +38,8 @@ class ReaderReply(msgspec.Struct, frozen=True, array_like=True):
     readings: Readings | None = None
     reason: str = ""
     message: str = ""
+    choice: SourceChoice | None = None
+    """What the source `auto` has chosen."""
 
 
 class ProtocolError(Exception):

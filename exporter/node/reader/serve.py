@@ -7,7 +7,8 @@ import logging
 
 import msgspec
 
-from exporter.node.devices.device_source import DeviceSource, ReaderConfig
+from exporter.node.devices.device_source import DeviceSource, ReaderConfig, SourceChoice
+from exporter.node.devices.readings import Readings
 from exporter.node.reader.protocol import ReaderReply, ReaderRequest, read_frame, write_frame
 from exporter.node.reader.reasons import ReaderReason
 from exporter.node.reader.sources import open_source
@@ -30,7 +31,7 @@ def serve(requests: int, replies: int) -> None:
     decode = msgspec.msgpack.Decoder(ReaderRequest).decode
     try:
         while (body := read_frame(requests)) is not None:
-            write_frame(replies, encode(responder.reply(decode(body).id)))
+            write_frame(replies, encode(responder.reply(decode(body))))
     finally:
         responder.close()
 
@@ -42,18 +43,28 @@ class _RequestResponder:
         self._config = config
         self._source: DeviceSource | None = None
 
-    def reply(self, request_id: int) -> ReaderReply:
+    def reply(self, request: ReaderRequest) -> ReaderReply:
         try:
-            self._source = self._source or open_source(self._config)
-            return ReaderReply(request_id, readings=self._source.read())
+            return ReaderReply(request.id, readings=self._read(request), choice=self._choice)
         except SourceError as error:
-            return ReaderReply(request_id, reason=error.reason, message=str(error))
+            return ReaderReply(request.id, reason=error.reason, message=str(error), choice=self._choice)
         except Exception as error:  # noqa: BLE001 - see below
             # A defect in a source reaches the parent process as a reason. Uncaught it would end this process, which
             # looks like a crash of a native library, and its embedded engine with it.
             _log.warning("the source raised an exception that is not a SourceError", exc_info=True)
-            return ReaderReply(request_id, reason=ReaderReason.INTERNAL, message=f"{type(error).__name__}: {error}")
+            message = f"{type(error).__name__}: {error}"
+            return ReaderReply(request.id, reason=ReaderReason.INTERNAL, message=message, choice=self._choice)
 
     def close(self) -> None:
         if self._source is not None:
             self._source.close()
+
+    @property
+    def _choice(self) -> SourceChoice | None:
+        return self._source.choice if self._source is not None else None
+
+    def _read(self, request: ReaderRequest) -> Readings:
+        self._source = self._source or open_source(self._config)
+        if request.fields is not None:
+            self._source.want(request.fields)
+        return self._source.read()

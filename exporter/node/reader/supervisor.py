@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from exporter.backoff import Backoff
 from exporter.node.dcgm.reasons import DcgmReason
-from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.readings import Readings
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.process import ReaderCrashedError, ReaderProcess
@@ -63,7 +65,10 @@ class Reader:
         command: Sequence[str] = COMMAND,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`command` starts a reader process. `clock` measures pauses between starts; deadlines use time.monotonic."""
+        """`command` starts a reader process. `clock` is for pauses and for how long a choice has been suspect.
+
+        Deadlines use time.monotonic.
+        """
         self._config, self._command = config, command
         self._timings, self._clock = timings or ReaderTimings(), clock
         self._lock = threading.Lock()  # one thread reads, another one may close
@@ -109,6 +114,10 @@ class Reader:
             except ProtocolError as error:
                 raise self._killed(process, ReaderReason.GARBLED, str(error)) from None
 
+    def want(self, fields: tuple[WantedField, ...]) -> None:
+        """Read these fields from the next read on; the reader process stays."""
+        self._config = msgspec.structs.replace(self._config, fields=fields)
+
     def close(self) -> None:
         """End the reader process within two seconds, even when it hangs; a read in progress raises `closed`."""
         if self._closed:
@@ -143,13 +152,14 @@ class Reader:
         end = began + min(self._config.interval * 0.8, self._timings.deadline)
         while True:
             if process.requested_at is None:
-                process.request()
+                process.request(self._config.fields)
             requested_at = process.requested_at or began
             opening = not process.has_replied
             deadline = requested_at + (self._timings.opening if opening else self._timings.deadline)
             reply = process.receive(min(end, deadline), self._wake)
             if reply is None:
                 raise self._error_without_reply(process, deadline, opening=opening)
+            self._config = msgspec.structs.replace(self._config, choice=reply.choice)
             # The reply to a request of an earlier read may be older than an interval: request a new one.
             if requested_at >= began or time.monotonic() - requested_at <= self._config.interval:
                 return reply
@@ -180,8 +190,16 @@ class Reader:
             self._backoff.reset()
         if not process.stop(grace=0.0):
             self._unreaped.append(process)
+        self._suspect_choice()
         self._note_failure(message)
         return SourceError(reason, message)
+
+    def _suspect_choice(self) -> None:
+        """Note that the source that `auto` had chosen fails from now on: the killed process could not say so itself."""
+        choice = self._config.choice
+        if choice is not None and choice.chosen is not None and choice.suspect_since is None:
+            suspect = msgspec.structs.replace(choice, suspect_since=self._clock())
+            self._config = msgspec.structs.replace(self._config, choice=suspect)
 
     def _note_failure(self, failure: str) -> None:
         self._last_failure = failure

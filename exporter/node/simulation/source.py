@@ -9,9 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
+
 from exporter.node.dcgm.values import status_reason
 from exporter.node.devices.device import Device
-from exporter.node.devices.device_source import ReaderConfig, WantedField
+from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
 from exporter.node.devices.read_plan import ReadRequest, plan
 from exporter.node.devices.readings import Batch, Readings, Rejection, RejectionCounts, RejectionReason, SampleValue
 from exporter.node.devices.validity import age_limit, checked, rejection_to_count, too_old
@@ -44,6 +46,7 @@ class SimulatedSource:
     """
 
     name = "simulated"
+    choice: SourceChoice | None = None
 
     def __init__(self, config: ReaderConfig, clock: Callable[[], float] = time.time) -> None:
         self._config = config
@@ -61,6 +64,10 @@ class SimulatedSource:
         if not state.connected:
             raise SourceError(SimulationReason.CONNECTION_LOST, "the host engine of the scenario cannot be reached")
         return readings(state, self._config, now)
+
+    def want(self, fields: Sequence[WantedField]) -> None:
+        """Read these fields from the next read on; the scenario goes on."""
+        self._config = msgspec.structs.replace(self._config, fields=tuple(fields))
 
     def close(self) -> None:
         """Do nothing: there is no library."""

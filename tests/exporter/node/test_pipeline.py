@@ -3,8 +3,10 @@
 import pytest
 
 from exporter.node.attribution.allocation import KEEP_SECONDS, Allocation, LastKnownAllocations
+from exporter.node.devices.counters_file import parse
 from exporter.node.devices.device import Device
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.readings import Readings, Rejection, RejectionReason
+from exporter.source import SourceError
 from tests.exporter.node.scenario_flow import (
     EPOCH,
     BreakableSource,
@@ -152,3 +154,60 @@ def test_the_pod_of_a_living_gpu_is_not_attributed_to_a_lost_one_that_had_its_in
         FixedSource("dcgm", readings), FixedSource("kubelet", allocations), default_counters()
     ).exposition()
     assert [labels["UUID"] for labels, _ in of(exposition, "gpugauge_allocation_info")] == ["GPU-living"]
+
+
+class ChangingSource:
+    """A source whose answer a test sets; None while it fails."""
+
+    def __init__(self, name, readings):
+        self.name, self.readings = name, readings
+
+    def read(self):
+        if self.readings is None:
+            raise SourceError("connection_lost", "set by a test")
+        return self.readings
+
+    def close(self): ...
+
+
+FIRST, SECOND = (Device(f"GPU-{n}", n, f"00000000:0{n}:00.0", n, "NVIDIA H100") for n in (1, 2))
+
+
+def up(exposition):
+    return {labels["UUID"]: value for labels, value in of(exposition, "gpugauge_device_up")}
+
+
+def expected(exposition):
+    ((_, value),) = of(exposition, "gpugauge_devices_expected")
+    return value
+
+
+def test_a_gpu_that_is_missing_after_a_change_of_the_source_is_down_and_still_expected():
+    source = ChangingSource("dcgm", Readings("dcgm", EPOCH, (FIRST, SECOND)))
+    flow = flow_over(source, None, default_counters())
+    assert up(flow.exposition()) == {"GPU-1": 1, "GPU-2": 1}
+    source.name, source.readings = "nvml", Readings("nvml", EPOCH, (FIRST,))
+    found = flow.exposition()
+    assert (up(found), expected(found)) == ({"GPU-1": 1, "GPU-2": 0}, 2)
+    flow.pipeline.use(default_counters())
+    found = flow.exposition()
+    assert (up(found), expected(found)) == ({"GPU-1": 1, "GPU-2": 0}, 2)
+
+
+def test_while_the_source_is_down_no_gpu_is_called_up_or_down_and_all_are_expected():
+    source = ChangingSource("dcgm", Readings("dcgm", EPOCH, (FIRST, SECOND)))
+    flow = flow_over(source, None, default_counters())
+    flow.exposition()
+    source.readings = None
+    found = flow.exposition()
+    assert (up(found), expected(found)) == ({}, 2)
+
+
+def test_other_counters_keep_what_is_known_and_count_nothing_of_a_field_that_is_not_configured_any_more():
+    temperature = parse("DCGM_FI_DEV_GPU_TEMP, gauge, x\n", "test")
+    stale = Rejection(252, RejectionReason.STALE, 1)
+    source = ChangingSource("dcgm", Readings("dcgm", EPOCH, (FIRST,), rejections=(stale,)))
+    flow = flow_over(source, None, default_counters())
+    assert flow.pipeline.collect().rejected == {("DCGM_FI_DEV_FB_USED", "stale"): 1}
+    flow.pipeline.use(temperature)
+    assert flow.pipeline.collect().rejected == {}

@@ -272,6 +272,18 @@ def test_a_file_that_was_only_touched_or_mended_to_what_is_in_use_restarts_nothi
     assert made._pipeline is pipeline
 
 
+def test_a_reload_keeps_the_reader_process_and_the_kubelet(program, tmp_path):
+    file = tmp_path / "counters.csv"
+    file.write_bytes(TEMP)
+    made = program("--source", "simulated", "-f", str(file))
+    assert dcgm_names(made) == ["DCGM_FI_DEV_GPU_TEMP"]
+    reader, kubelet = made._reader.pid, made._pipeline._sources.kubelet
+    file.write_bytes(TEMP + CLOCK)
+    assert dcgm_names(made) == ["DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK"]
+    assert made._reader.pid == reader
+    assert made._pipeline._sources.kubelet is kubelet
+
+
 def test_a_reload_counts_the_rejected_rows_of_the_new_file(program, tmp_path, caplog):
     file = tmp_path / "counters.csv"
     file.write_bytes(TEMP)

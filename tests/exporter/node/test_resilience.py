@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from exporter.node.simulation.document import CallFault, Disconnect, EngineRestart
+from exporter.node.simulation.document import CallFault, Disconnect, EngineRestart, GpuLoss
 from simulators.kubelet import NORMAL, ListBehavior
 from tests.exporter.node.exporter_process import (
     LIMIT_SECONDS,
@@ -380,3 +380,31 @@ def reloaded(scrape):
 
 def digest(scrape):
     return [labels["sha256"] for labels, _ in scrape.series("gpugauge_config_info")]
+
+
+def gpus_up(scrape):
+    return {labels["UUID"]: value for labels, value in scrape.series("gpugauge_device_up")}
+
+
+@pytest.mark.parametrize("source", ["dcgm", "nvml"])
+def test_a_lost_gpu_stays_known_when_the_reader_process_is_replaced_and_at_a_reload(exporter, tmp_path, source):
+    counters = tmp_path / "counters.csv"
+    counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, x\n")
+    with exporter(source, "-f", str(counters), scenario="whole") as node:
+        gpus = gpus_up(node.scraper.latest)
+        lost = min(gpus)
+        node.set_events(GpuLoss(lost, node.scenario_time(), seen="absent"))
+        with_one_lost = {uuid: float(uuid != lost) for uuid in gpus}
+        node.wait_for(lambda s: gpus_up(s) == with_one_lost, "lost")
+        reader = node.reader_pid()
+        os.kill(reader, signal.SIGKILL)
+        node.wait_for(lambda s: s.up(source) is False, "down reported")
+        scrape = node.wait_for(lambda s: s.up(source) and s.dcgm(), "the next reader process answers")
+        assert gpus_up(scrape) == with_one_lost
+        assert scrape.value("gpugauge_devices_expected") == len(gpus)
+        reader = node.reader_pid()
+        counters.write_text("DCGM_FI_DEV_SM_CLOCK, gauge, x\n")
+        scrape = node.wait_for(lambda s: names(s) == {"DCGM_FI_DEV_SM_CLOCK"}, "the new counters are in use")
+        assert gpus_up(scrape) == with_one_lost
+        assert scrape.value("gpugauge_devices_expected") == len(gpus)
+        assert node.reader_pid() == reader

@@ -561,3 +561,17 @@ def test_a_field_that_is_wanted_twice_is_read_once(engine_of):
     engine = engine_of(document(gpu_spec(0)))
     assert wanted(150) == wanted(150, 150)[:1]
     assert samples_of_gpu(engine.source(150, 150).read()) == {150: 40}
+
+
+def test_other_fields_are_read_from_the_next_read_on_through_the_same_connection(engine_of):
+    xid = {"event": "xid", "device": uuid_of(0), "at": 5.0, "xid": 31}
+    engine = engine_of(document(gpu_spec(), events=[xid]))
+    source = engine.source(150, 230, 1004)
+    source.read()
+    engine.at(6.0)
+    assert samples_of_gpu(source.read()) == {150: 40, 230: 31, 1004: 0.25}
+    connection = source._session._connection
+    source.want(wanted(155, 230))
+    engine.at(7.0)
+    assert samples_of_gpu(source.read()) == {155: 100.5, 230: 31}
+    assert source._session._connection is connection

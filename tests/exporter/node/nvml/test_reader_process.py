@@ -115,9 +115,10 @@ def test_the_reader_process_replies_with_nvml_readings(table, tmp_path):
     build(tmp_path, only="libnvidia-ml")
     environment = ("env", f"{VARIABLE}={table.path}", f"LD_LIBRARY_PATH={tmp_path}")
     wake_read, wake_write = os.pipe()
-    reader = ReaderProcess((*environment, sys.executable, "-m", "exporter.node.reader"), config((150, 1004)))
+    asked = config((150, 1004))
+    reader = ReaderProcess((*environment, sys.executable, "-m", "exporter.node.reader"), asked)
     try:
-        reader.request()
+        reader.request(asked.fields)
         reply = reader.receive(time.monotonic() + LIMIT, wake_read)
         assert reply is not None
         assert reply.readings is not None, reply

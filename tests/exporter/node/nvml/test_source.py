@@ -418,3 +418,17 @@ def test_a_closed_source_opens_again_when_read(scenario_table, open_source):
     source.close()
     source.close()
     assert None not in column(source.read(), 150)
+
+
+def test_other_fields_are_read_from_the_next_read_on_and_the_xids_stay_known(scenario_table, open_source):
+    table = scenario_table("whole")
+    uuid = first_uuid(table)
+    table.scenario = with_events("whole", XidEvent(uuid, 10, 31))
+    source = open_source(150, 230)
+    source.read()
+    table.tick(11)
+    source.read()
+    source.want(config((155, 230)).fields)
+    readings = source.read()
+    assert {key[3] for key in samples(readings)} == {155, 230}
+    assert {key[0]: value for key, value in samples(readings).items() if key[3] == 230 and value} == {uuid: 31}

@@ -3,10 +3,11 @@
 import logging
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 
 from exporter.config import DEFAULT_INTERVAL_SECONDS
-from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
 from exporter.node.devices.readings import Readings
 from exporter.node.reader.auto import OPENERS, PATIENCE_SECONDS, AutoSource
 from exporter.source import SourceError
@@ -14,6 +15,7 @@ from exporter.source import SourceError
 CONFIG = ReaderConfig("auto", (), DEFAULT_INTERVAL_SECONDS)
 NAMED = ReaderConfig("auto", (), DEFAULT_INTERVAL_SECONDS, remote="dcgm:5555")
 ENGINE = "127.0.0.1:5555"
+FIELDS = (WantedField(150, "int", "gpu", "basic"),)
 
 
 @dataclass
@@ -28,6 +30,8 @@ class Node:
     closed: list = field(default_factory=list)
     asked: list = field(default_factory=list)
     """What was started in the background and has not run yet."""
+    wanted: dict = field(default_factory=dict)
+    """The fields that each source was told of."""
 
     def auto(self, config=CONFIG):
         openers = {choice: lambda config, choice=choice: FakeSource(self, choice, config) for choice in OPENERS}
@@ -60,6 +64,9 @@ class FakeSource:
         if self.choice not in self.node.up:
             raise SourceError(f"no_{self.name}", f"{self.choice} is down")
         return Readings(self.name, self.node.now, ())
+
+    def want(self, fields):
+        self.node.wanted[self.choice] = fields
 
     def close(self):
         self.node.closed.append(self.choice)
@@ -245,3 +252,75 @@ def test_closing_closes_the_host_engine_too():
     auto.read()
     auto.close()
     assert sorted(node.closed) == ["host engine", "nvml"]
+
+
+def next_process(node, auto):
+    """The source in the next reader process, after the one of `auto` was killed."""
+    return node.auto(msgspec.structs.replace(CONFIG, choice=auto.choice))
+
+
+def test_the_next_process_reads_the_host_engine_alone_until_its_patience_since_the_first_failure_is_over():
+    node = Node(up={"host engine", "nvml"}, listening=ENGINE)
+    auto = node.auto()
+    assert node.collect(auto) == "dcgm"
+    node.up, node.listening = {"nvml"}, None  # an engine that is away does not listen
+    began = node.now + DEFAULT_INTERVAL_SECONDS
+    while node.now < began + PATIENCE_SECONDS["host engine"] - DEFAULT_INTERVAL_SECONDS:
+        assert node.collect(auto) == "no_dcgm"
+        auto = next_process(node, auto)
+    assert node.collect(auto) == "nvml"
+    assert ("embedded engine", "dcgm", None) not in node.opened
+
+
+def test_the_next_process_asks_the_known_host_engine_while_it_reads_nvml():
+    node = Node(up={"nvml"}, listening=ENGINE)
+    auto = node.auto()
+    assert node.collect(auto) == "nvml"
+    node.listening = None
+    auto = next_process(node, auto)
+    assert node.collect(auto) == "nvml"
+    node.up.add("host engine")
+    assert [node.collect(auto) for _ in range(3)][-1] == "dcgm"
+    assert ("embedded engine", "dcgm", None) not in node.opened
+
+
+def test_the_next_process_embeds_no_engine_where_another_one_runs_by_then():
+    node = Node(up={"embedded engine", "nvml"})
+    auto = node.auto()
+    assert node.collect(auto) == "dcgm"
+    node.others = (4711,)
+    node.opened.clear()
+    assert node.collect(next_process(node, auto)) == "nvml"
+    assert [opened[0] for opened in node.opened] == ["nvml"]
+
+
+def test_without_a_choice_the_next_process_chooses():
+    node = Node()
+    auto = node.auto()
+    assert node.collect(auto) == "no_dcgm"
+    assert auto.choice == SourceChoice()
+    node.up = {"nvml"}
+    assert node.collect(next_process(node, auto)) == "nvml"
+
+
+@pytest.mark.parametrize("choice", ["host engine", "embedded engine", "nvml"])
+def test_other_fields_reach_the_chosen_source(choice):
+    node = Node(up={choice}, listening=ENGINE if choice == "host engine" else None)
+    auto = node.auto()
+    node.collect(auto)
+    auto.want(FIELDS)
+    node.collect(auto)
+    assert node.wanted[choice] == FIELDS
+
+
+def test_other_fields_reach_the_host_engine_after_it_was_asked_in_the_background():
+    node = Node(up={"nvml"}, listening=ENGINE)
+    auto = node.auto()
+    node.collect(auto)
+    auto.read()  # asks the engine in the background, which has not answered yet
+    auto.want(FIELDS)
+    assert "host engine" not in node.wanted
+    node.run_background()
+    node.up.add("host engine")
+    assert [node.collect(auto) for _ in range(3)][-1] == "dcgm"
+    assert node.wanted["host engine"] == FIELDS

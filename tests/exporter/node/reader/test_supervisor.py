@@ -7,9 +7,10 @@ import threading
 import time
 from dataclasses import replace
 
+import msgspec
 import pytest
 
-from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.device_source import ReaderConfig, SourceChoice
 from exporter.node.reader.process import KILL_SECONDS
 from exporter.node.reader.supervisor import COMMAND, STEADY_SECONDS, Reader, ReaderTimings
 from exporter.source import SourceError
@@ -340,3 +341,48 @@ def test_closing_twice_and_without_a_process_does_nothing(tmp_path):
 
 def test_the_name_with_auto_is_the_first_choice_until_a_source_answers(reader_of):
     assert reader_of(ReaderConfig("auto", FIELDS, 5.0)).name == "dcgm"
+
+
+def test_other_fields_reach_the_running_process_and_the_next_one(reader_of, clock, tmp_path):
+    reader = reader_of(simulated(tmp_path))
+    eventually(reader.read)
+    pid = reader.pid
+    reader.want(FIELDS[:1])
+    readings = reader.read()
+    assert [batch.fields for batch in readings.batches] == [(FIELDS[0].id,)]
+    assert reader.pid == pid
+    os.kill(pid, signal.SIGKILL)
+    assert until_failure(reader).reason == "crashed"
+    clock.now += NEVER
+    readings = eventually(reader.read)
+    assert [batch.fields for batch in readings.batches] == [(FIELDS[0].id,)]
+    assert reader.pid != pid
+
+
+CHOOSING = """
+import sys, time
+from pathlib import Path
+import msgspec
+from exporter.node.devices.device_source import ReaderConfig, SourceChoice
+from exporter.node.devices.readings import Readings
+from exporter.node.reader.protocol import ReaderReply, ReaderRequest, read_frame, write_frame
+config = msgspec.msgpack.decode(read_frame(0), type=ReaderConfig)
+Path(sys.argv[1], "begun").write_bytes(msgspec.json.encode(config.choice))
+while (body := read_frame(0)) is not None:
+    request = msgspec.msgpack.decode(body, type=ReaderRequest).id
+    choice = SourceChoice("host engine", "tcp://localhost:5555")
+    write_frame(1, msgspec.msgpack.encode(ReaderReply(request, Readings("dcgm", 0.0, ()), choice=choice)))
+"""
+
+
+def test_the_next_process_begins_with_what_auto_had_chosen_suspect_since_the_last_one_ended(reader_of, clock, tmp_path):
+    reader = reader_of(ReaderConfig("auto", FIELDS, 100.0), command=process_that(CHOOSING, tmp_path))
+    eventually(reader.read)
+    assert (tmp_path / "begun").read_text() == "null"
+    os.kill(reader.pid, signal.SIGKILL)
+    assert until_failure(reader).reason == "crashed"
+    since = clock.now
+    clock.now += NEVER
+    eventually(reader.read)
+    begun = msgspec.json.decode((tmp_path / "begun").read_bytes(), type=SourceChoice)
+    assert begun == SourceChoice("host engine", "tcp://localhost:5555", suspect_since=since)
