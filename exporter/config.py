@@ -33,6 +33,8 @@ class WebOptions:
     address: str
     config_file: Path | None
     systemd_socket: bool
+    health_address: str = ""
+    """Where the health endpoints are served without TLS as well; empty for nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class LogOptions:
 def web_options(arguments: Arguments) -> WebOptions:
     """Take the serving options from the command line; both programs have the same."""
     file = Path(arguments.web_config_file) if arguments.web_config_file else None
-    return WebOptions(arguments.address, file, arguments.web_systemd_socket)
+    return WebOptions(arguments.address, file, arguments.web_systemd_socket, arguments.health_address)
 
 
 def log_options(arguments: Arguments) -> LogOptions:

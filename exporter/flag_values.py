@@ -110,4 +110,6 @@ COUNT = FlagValue(_count, "N")
 MILLISECONDS = FlagValue(_milliseconds, "MS")
 SECONDS = FlagValue(_seconds, "SECONDS")
 ADDRESS = FlagValue(_address, "ADDRESS")
+OPTIONAL_ADDRESS = FlagValue(lambda text: _address(text) if text else "", "ADDRESS")
+"""An empty text means none."""
 FILE = text_value("FILE")

@@ -13,6 +13,7 @@ from exporter.flag_values import (
     FILE,
     MILLISECONDS,
     NAMES,
+    OPTIONAL_ADDRESS,
     SECONDS,
     FlagValue,
     choice,
@@ -77,8 +78,14 @@ def _serving(address: str) -> tuple[Flag, ...]:
         Flag(
             "web-config-file",
             FILE,
-            "web configuration file of Prometheus exporters: TLS, client certificates and headers",
+            "web configuration file of Prometheus exporters: TLS, client certificates, passwords and headers",
             variable="DCGM_EXPORTER_WEB_CONFIG_FILE",
+        ),
+        Flag(
+            "health-address",
+            OPTIONAL_ADDRESS,
+            "address for the health endpoints alone, without TLS, where probes have no client certificate",
+            variable="GPUGAUGE_HEALTH_ADDRESS",
         ),
         Flag(
             "web-systemd-socket",

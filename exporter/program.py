@@ -6,15 +6,16 @@ SIGTERM and SIGINT end a program in any state, also when it is process 1 of a co
 import logging
 import os
 import signal
+import ssl
 import threading
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 
 from exporter.collection_loop import CollectionLoop
 from exporter.config import WebOptions
 from exporter.web import listener
 from exporter.web.server import HttpServer, RenderedExposition
-from exporter.web.tls import TlsFiles
+from exporter.web.settings import WebSettings
 
 logger = logging.getLogger(__name__)
 
@@ -46,27 +47,58 @@ class ProgramEndpoints:
 
 def serve(
     title: str, web: WebOptions, endpoints: ProgramEndpoints, environment: MutableMapping[str, str]
-) -> HttpServer:
+) -> "RunningServers":
     """Start the HTTP server. Raises ListenError, TlsError or WebConfigError with one message."""
     sockets = listener.inherited(environment, os.getpid()) if web.systemd_socket else []
-    tls, headers = _web_settings(web)
-    server = HttpServer(web.address, endpoints, title=title, tls=tls, headers=headers, sockets=sockets)
-    server.start()
-    return server
+    settings = _web_settings(web)
+    servers = [HttpServer(web.address, endpoints, title=title, settings=settings, sockets=sockets)]
+    if web.health_address:
+        servers.append(HttpServer(web.health_address, endpoints, title=title, health_only=True))
+    elif (tls := settings().tls) is not None and tls.verify_mode is ssl.CERT_REQUIRED:
+        logger.warning("every client needs a certificate, and probes have none: give them a --health-address")
+    for server in servers:
+        server.start()
+    return RunningServers(servers)
 
 
-def _web_settings(web: WebOptions) -> tuple[TlsFiles | None, Mapping[str, str]]:
-    """TLS files and response headers from the web configuration file, if there is one."""
+def _web_settings(web: WebOptions) -> Callable[[], WebSettings]:
+    """The settings of the web configuration file as it is now, or the default ones without such a file."""
     if web.config_file is None:
-        return None, {}
-    from exporter.web import config_file  # noqa: PLC0415 - it brings a YAML reader, which few nodes need
+        return WebSettings
+    from exporter.web.live_settings import LiveSettings  # noqa: PLC0415 - it brings a YAML reader, which few nodes need
 
-    settings = config_file.load(web.config_file)
-    return settings.tls, settings.headers
+    return LiveSettings(web.config_file).current
+
+
+class RunningServers:
+    """The HTTP server and, where it has an address of its own, that of the health endpoints."""
+
+    def __init__(self, servers: Sequence[HttpServer]) -> None:
+        """The first one serves everything."""
+        self._servers = servers
+
+    def ports(self) -> str:
+        """The ports in use, for the log."""
+        main, *others = (f"port {server.port}" for server in self._servers)
+        return ", health on ".join((main, *others))
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended a server, if it was an exception."""
+        return next((server.failure for server in self._servers if server.failure), None)
+
+    def alive(self) -> bool:
+        """Whether all of them serve."""
+        return all(server.alive() for server in self._servers)
+
+    def stop(self) -> None:
+        """Stop all of them, each within two seconds."""
+        for server in self._servers:
+            server.stop()
 
 
 def run_until_signaled(
-    loop: CollectionLoop, server: HttpServer, close: Callable[[], None], hangup: Callable[[], None] = lambda: None
+    loop: CollectionLoop, server: RunningServers, close: Callable[[], None], hangup: Callable[[], None] = lambda: None
 ) -> bool:
     """Collect and serve until SIGTERM or SIGINT, then end within seconds even when a source hangs.
 
@@ -78,7 +110,7 @@ def run_until_signaled(
         signal.signal(number, lambda *_: stop.set())
     signal.signal(signal.SIGHUP, lambda *_: hangup())
     loop.start()
-    logger.info("serving on port %d", server.port)
+    logger.info("serving on %s", server.ports())
     while not stop.wait(SERVER_CHECK_SECONDS) and server.alive():
         pass
     signaled = stop.is_set()
@@ -88,7 +120,7 @@ def run_until_signaled(
     return signaled
 
 
-def _stop(loop: CollectionLoop, server: HttpServer, close: Callable[[], None]) -> None:
+def _stop(loop: CollectionLoop, server: RunningServers, close: Callable[[], None]) -> None:
     """Stop the server, then the collections, then the sources: a collection must not find a source closed."""
     logger.info("stopping")
     server.stop()

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from exporter.web.settings import WebSettings
+from exporter.web.tls import names_of
+
 if TYPE_CHECKING:
     from uvicorn.config import Config
     from uvicorn.server import ServerState
@@ -61,10 +64,10 @@ class Phase(enum.Enum):
 class ConnectionPool:
     """Every open connection, in the order in which each entered its present phase."""
 
-    def __init__(self, limits: Limits, make_context: Callable[[], ssl.SSLContext] | None = None) -> None:
-        """`make_context` returns the TLS context for the next connection; None serves plain HTTP."""
+    def __init__(self, limits: Limits, settings: Callable[[], WebSettings] | None = None) -> None:
+        """`settings` have the TLS context for the next connection; None serves plain HTTP."""
         self.limits = limits
-        self.make_context = make_context
+        self.settings = settings
         self._connections: dict[BoundedConnection, None] = {}
 
     def __len__(self) -> int:
@@ -142,10 +145,11 @@ class BoundedConnection(HttpToolsProtocol):
         self._raw.set_write_buffer_limits(high=0)
         self._pool.add(self)
         self._enter(Phase.REQUEST)
-        if self._pool.make_context is None:
+        settings = self._pool.settings and self._pool.settings()
+        if not settings or settings.tls is None:
             super().connection_made(self._raw)
         else:
-            self._handshake = self.loop.create_task(self._start_tls(self._pool.make_context()))
+            self._handshake = self.loop.create_task(self._start_tls(settings.tls, settings.allowed_sans))
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
@@ -216,7 +220,7 @@ class BoundedConnection(HttpToolsProtocol):
         for cycle in self._unanswered:
             cycle.disconnected = True
 
-    async def _start_tls(self, context: ssl.SSLContext) -> None:
+    async def _start_tls(self, context: ssl.SSLContext, allowed_sans: frozenset[str]) -> None:
         seconds = self._pool.limits.request_seconds
         try:
             secured = await self.loop.start_tls(
@@ -228,6 +232,9 @@ class BoundedConnection(HttpToolsProtocol):
             return
         if secured is None:  # asyncio's result when the client closed the connection during the handshake
             self._leave_pool()
+            return
+        if allowed_sans and allowed_sans.isdisjoint(names_of(secured.get_extra_info("peercert") or {})):
+            self.drop()
             return
         super().connection_made(secured)
         # asyncio's TLS transport pauses writing at `high` bytes or more, not above them: 0 would pause it always.

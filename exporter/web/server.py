@@ -16,15 +16,18 @@ from typing import Any, Protocol
 import uvicorn
 
 from exporter.web import listener
+from exporter.web.basic_auth import Login, Logins
 from exporter.web.http_protocol import ConnectionPool, Limits
 from exporter.web.negotiation import OPENMETRICS, TEXT, wants_gzip, wants_openmetrics
-from exporter.web.tls import ReloadingCertificates, TlsFiles
+from exporter.web.settings import WebSettings
 
 _PIECE = 64 * 1024
 """Bytes of a body that are written to one connection at a time: what a client that does not read can occupy."""
 _GRACE_SECONDS = 0.5
 _JOIN_SECONDS = 1.5
-_LINKS = ("/metrics", "/health", "/livez", "/readyz")
+_HEALTH = ("/health", "/livez", "/readyz")
+"""Without a password: the kubelet's probes have none, and the answers tell nothing of the node."""
+_LINKS = ("/metrics", *_HEALTH)
 
 
 class RenderedExposition(Protocol):
@@ -125,18 +128,40 @@ def respond(
             return Response(404, b"not found\n")
 
 
-def application(endpoints: Endpoints, title: str, headers: Mapping[str, str]) -> AsgiApp:
-    """Make the ASGI application; `headers` are sent with every response."""
-    fixed = [("X-Content-Type-Options", "nosniff"), *headers.items()]
+async def _denied(
+    path: str, headers: Sequence[tuple[bytes, bytes]], users: Mapping[str, bytes], logins: Logins
+) -> Response | None:
+    """The response to a client that may not have this path, or None."""
+    if not users or path in _HEALTH:
+        return None
+    match await logins.check(users, _header(headers, b"authorization")):
+        case Login.RIGHT:
+            return None
+        case Login.WRONG:
+            return Response(401, b"Unauthorized\n", headers=(("WWW-Authenticate", "Basic"),))
+        case Login.LATER:
+            return Response(429, b"too many passwords are being compared\n", headers=(("Retry-After", "1"),))
+
+
+def application(
+    endpoints: Endpoints, title: str, settings: Callable[[], WebSettings], *, health_only: bool = False
+) -> AsgiApp:
+    """Make the ASGI application. `settings` are asked for at each request: headers and users may change."""
+    logins = Logins()
 
     async def serve(
         scope: MutableMapping[str, Any],
         receive: Callable[[], Awaitable[AsgiMessage]],  # noqa: ARG001 bodies are not read
         send: Callable[[AsgiMessage], Awaitable[None]],
     ) -> None:
-        response = respond(scope["method"], scope["path"], scope["headers"], endpoints, title)
+        now, path = settings(), scope["path"]
+        if health_only and path not in _HEALTH:
+            response = Response(404, b"not found\n")
+        else:
+            denied = await _denied(path, scope["headers"], now.users, logins)
+            response = denied or respond(scope["method"], path, scope["headers"], endpoints, title)
         described = {"Content-Type": response.content_type, "Content-Length": str(len(response.body))}
-        named = {**dict(fixed), **described, **dict(response.headers)}
+        named = {"X-Content-Type-Options": "nosniff", **now.headers, **described, **dict(response.headers)}
         encoded: Headers = [(key.lower().encode(), value.encode("latin-1")) for key, value in named.items()]
         await send({"type": "http.response.start", "status": response.status, "headers": encoded})
         # A response to HEAD has no body; uvicorn would leave it out itself, after it was given all of it.
@@ -158,8 +183,8 @@ async def _send_body(send: Callable[[AsgiMessage], Awaitable[None]], body: bytes
 class HttpServer:
     """An HTTP server in a thread of its own.
 
-    Listens on `address` (`:9400` means IPv4 and IPv6), or on `sockets` where some are given (systemd). With `tls`,
-    every connection is TLS and changed files are used without a restart.
+    Listens on `address` (`:9400` means IPv4 and IPv6), or on `sockets` where some are given (systemd). `settings` gives
+    those of now: a TLS context for each connection, headers and users for each request. TLS stays on or off.
     """
 
     def __init__(
@@ -168,17 +193,16 @@ class HttpServer:
         endpoints: Endpoints,
         *,
         title: str = "gpugauge",
-        tls: TlsFiles | None = None,
-        headers: Mapping[str, str] | None = None,
+        settings: Callable[[], WebSettings] = WebSettings,
+        health_only: bool = False,
         sockets: Sequence[socket.socket] = (),
         limits: Limits | None = None,
     ) -> None:
-        """Raises TlsError when the TLS files cannot be used."""
+        """With `health_only`, the health endpoints are all that is served."""
         self._address = address
         self._sockets = list(sockets)
-        limits = limits or Limits()
-        self._pool = ConnectionPool(limits, ReloadingCertificates(tls).current if tls else None)
-        self._app = application(endpoints, title, headers or {})
+        self._pool = ConnectionPool(limits or Limits(), settings if settings().tls else None)
+        self._app = application(endpoints, title, settings, health_only=health_only)
         self._server = uvicorn.Server(_config(self._app, self._pool))
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None

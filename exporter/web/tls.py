@@ -1,16 +1,16 @@
-"""Server-side TLS: loads certificate, key and client CA into a TLS context, and loads them again when a file changes.
+"""Server-side TLS: makes a TLS context of certificate, key and client CA, and compares a client's names."""
 
-A new connection gets the context that was last loaded without an error.
-"""
-
-import logging
+import contextlib
+import ipaddress
+import os
 import ssl
-import time
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from exporter.log import StateLog
+Pem = Path | str
+"""Where a certificate or key is: in a file, or in this text."""
 
 
 class TlsError(Exception):
@@ -19,17 +19,26 @@ class TlsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """The files of a server, what its clients must present, and the lowest TLS version."""
+    """The files of a server, what its clients must present, and which TLS is spoken."""
 
-    certificate: Path
-    key: Path
-    client_ca: Path | None = None
+    certificate: Pem
+    key: Pem
+    client_ca: Pem | None = None
     client_auth: ssl.VerifyMode = ssl.CERT_NONE
     min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    max_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+    ciphers: str | None = None
+    """OpenSSL's names of the suites of TLS 1.2, joined by `:`; None means OpenSSL's own choice."""
+    curve: str | None = None
+    """OpenSSL's name of the only curve for the key exchange; None means OpenSSL's own choice."""
+    server_chooses: bool = True
+    """Whether the server's order of cipher suites counts, not the client's."""
+    allowed_sans: frozenset[str] = frozenset()
+    """A client's certificate must be for one of these names; empty means for any."""
 
     def paths(self) -> tuple[Path, ...]:
         """Every file that is read."""
-        return (self.certificate, self.key, *((self.client_ca,) if self.client_ca else ()))
+        return tuple(pem for pem in (self.certificate, self.key, self.client_ca) if isinstance(pem, Path))
 
 
 def _no_passphrase() -> str:
@@ -40,73 +49,53 @@ def _no_passphrase() -> str:
 def context(files: TlsFiles) -> ssl.SSLContext:
     """Make a context of the files as they are now. Raises TlsError."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.minimum_version = files.min_version
-    named = f'"{files.certificate}" with "{files.key}"'
+    made.minimum_version, made.maximum_version = files.min_version, files.max_version
+    if not files.server_chooses:
+        made.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+    named = f"{_name(files.certificate)} with {_name(files.key)}"
     try:
         for path in files.paths():
             path.read_bytes()
-        made.load_cert_chain(files.certificate, files.key, _no_passphrase)
+        with _as_file(files.certificate) as certificate, _as_file(files.key) as key:
+            made.load_cert_chain(certificate, key, _no_passphrase)
         if files.client_ca:
-            named = f'"{files.client_ca}"'
-            made.load_verify_locations(files.client_ca)
+            named = _name(files.client_ca)
+            with _as_file(files.client_ca) as authority:
+                made.load_verify_locations(authority)
+        named = "cipher_suites or curve_preferences"
+        if files.ciphers is not None:
+            made.set_ciphers(files.ciphers)
+        if files.curve is not None:
+            made.set_ecdh_curve(files.curve)
     except ssl.SSLError as error:
         raise TlsError(f"{named} cannot be used for TLS: {error.reason or 'not readable as PEM'}") from error
     except OSError as error:
         raise TlsError(f'"{error.filename}" cannot be read: {error.strerror}') from error
+    except ValueError as error:
+        raise TlsError(f"{named} cannot be used for TLS: {error}") from error
     made.verify_mode = files.client_auth
     return made
 
 
-FileSignature = tuple[tuple[int, int, int] | None, ...]
-"""Inode, size and modification time of each file; None for a file that has none of them."""
+def _name(pem: Pem) -> str:
+    return f'"{pem}"' if isinstance(pem, Path) else "the text in the web configuration file"
 
 
-def _signature(files: TlsFiles) -> FileSignature:
-    def of(path: Path) -> tuple[int, int, int] | None:
-        try:
-            found = path.stat()  # of the target: Kubernetes replaces symbolic links
-        except OSError:
-            return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+@contextlib.contextmanager
+def _as_file(pem: Pem) -> Iterator[str]:
+    """The path of a file with this PEM: Python's ssl module reads a key from nothing else."""
+    if isinstance(pem, Path):
+        yield str(pem)
+        return
+    descriptor = os.memfd_create("pem")  # in memory alone, so that the key is never on a disk
+    try:
+        os.write(descriptor, pem.encode())
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
 
-    return tuple(of(path) for path in files.paths())
 
-
-class ReloadingCertificates:
-    """Gives each new connection the TLS context that was last loaded without an error.
-
-    The files are checked when a client connects, at most once per `every` seconds.
-    """
-
-    def __init__(self, files: TlsFiles, *, every: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
-        """Raises TlsError when the files cannot be used at the start."""
-        self._files = files
-        self._every = every
-        self._clock = clock
-        self._logger = logging.getLogger(__name__)
-        self._failures = StateLog(self._logger)
-        self._last_signature = _signature(files)
-        self._context = context(files)
-        self._checked_at = clock()
-
-    def current(self) -> ssl.SSLContext:
-        """The context to use now; reads changed files first when it is time to check."""
-        now = self._clock()
-        if now - self._checked_at >= self._every:
-            self._checked_at = now
-            self._reload_if_changed()
-        return self._context
-
-    def _reload_if_changed(self) -> None:
-        signature = _signature(self._files)
-        if signature == self._last_signature:
-            return
-        self._last_signature = signature
-        try:
-            self._context = context(self._files)
-        except TlsError as error:
-            self._failures.report("tls", f"the changed TLS files cannot be used, the former ones stay in use: {error}")
-        else:
-            message = "the changed TLS files are in use"
-            if not self._failures.clear("tls", message):
-                self._logger.info(message)
+def names_of(certificate: Mapping[str, Any]) -> frozenset[str]:
+    """The subject alternative names of a certificate as Python's ssl module gives it: DNS, IP, e-mail and URI."""
+    pairs: Iterable[tuple[str, str]] = certificate.get("subjectAltName", ())
+    return frozenset(str(ipaddress.ip_address(name)) if kind == "IP Address" else name for kind, name in pairs)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from tests.alerts.promtool import tool
 
@@ -47,7 +48,7 @@ def serving(expositions: dict[str, str]) -> Iterator[str]:
         thread.join()
 
 
-def _settings(jobs: dict[str, dict[str, str]], address: str) -> str:
+def _settings(jobs: dict[str, dict[str, str]], address: str, access: dict[str, Any]) -> str:
     """The configuration, as JSON, which is YAML too. `jobs`: labels of the scrape target, by path."""
     scrapes = [
         {
@@ -56,6 +57,7 @@ def _settings(jobs: dict[str, dict[str, str]], address: str) -> str:
             "honor_labels": True,
             "static_configs": [{"targets": [address], "labels": labels}],
             "relabel_configs": [{"target_label": "job", "replacement": labels["job"]}],
+            **access,
         }
         for path, labels in jobs.items()
     ]
@@ -87,12 +89,21 @@ def prometheus(
 
 
 @contextmanager
-def scraping(folder: Path, jobs: dict[str, dict[str, str]], address: str, rules: dict[str, str]) -> Iterator[str]:
-    """Run a Prometheus that scrapes a running server, with the generated rules and these. Yields its URL."""
+def scraping(
+    folder: Path,
+    jobs: dict[str, dict[str, str]],
+    address: str,
+    rules: dict[str, str],
+    access: dict[str, Any] | None = None,
+) -> Iterator[str]:
+    """Run a Prometheus that scrapes a running server, with the generated rules and these. Yields its URL.
+
+    `access` are settings of its scrapes such as `scheme` and `tls_config`.
+    """
     _write_rules(folder / "rules", rules)
     log = folder / "log"
     with log.open("w") as output:
-        (folder / "prometheus.yml").write_text(_settings(jobs, address))
+        (folder / "prometheus.yml").write_text(_settings(jobs, address, access or {}))
         command = [tool("prometheus"), f"--config.file={folder / 'prometheus.yml'}", "--web.listen-address=127.0.0.1:0"]
         command += [f"--storage.tsdb.path={folder / 'data'}"]
         process = subprocess.Popen(command, stdout=output, stderr=output)

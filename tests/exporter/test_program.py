@@ -23,7 +23,7 @@ import os, signal, sys, threading
 from exporter import log
 from exporter.collection_loop import CollectionLoop
 from exporter.exposition.exporter_metrics import ExporterMetrics
-from exporter.program import ProgramEndpoints, run_until_signaled
+from exporter.program import ProgramEndpoints, RunningServers, run_until_signaled
 from exporter.snapshot import Snapshot
 from exporter.web.server import HttpServer
 
@@ -44,8 +44,9 @@ def close():
     used_closed.wait(0.5)
 
 loop = CollectionLoop(collect, ExporterMetrics({}), 0.01)
-server = HttpServer("127.0.0.1:0", ProgramEndpoints(loop, lambda: None))
-server.start()
+only = HttpServer("127.0.0.1:0", ProgramEndpoints(loop, lambda: None))
+only.start()
+server = RunningServers([only])
 print(run_until_signaled(loop, server, close), used_closed.is_set())
 """
 """A program whose collections fail once the source is closed. It is sent SIGTERM by its first collection."""

@@ -2,11 +2,14 @@
 
 import gzip
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from exporter.web.config_file import WebConfigFile
+from exporter.web.live_settings import made_of
 from exporter.web.server import HttpServer
+from exporter.web.settings import WebSettings
 
 STOP_LIMIT_SECONDS = 15.0
 
@@ -49,8 +52,22 @@ def wait_until_stopped(server: HttpServer) -> None:
         time.sleep(0.01)
 
 
+def fixed(web: WebConfigFile) -> Callable[[], WebSettings]:
+    """Settings that do not change while the server runs."""
+    settings = made_of(web)
+    return lambda: settings
+
+
 @contextmanager
-def serving(endpoints: FixedEndpoints | None = None, address: str = "127.0.0.1:0", **options) -> Iterator[HttpServer]:
+def serving(
+    endpoints: FixedEndpoints | None = None,
+    address: str = "127.0.0.1:0",
+    web: WebConfigFile | None = None,
+    **options,
+) -> Iterator[HttpServer]:
+    """A server, with these settings of a web configuration file where some are given."""
+    if web is not None:
+        options["settings"] = fixed(web)
     server = HttpServer(address, endpoints or FixedEndpoints(), **options)
     server.start()
     try:

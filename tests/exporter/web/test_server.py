@@ -12,6 +12,7 @@ import time
 import pytest
 
 from exporter.web import listener
+from exporter.web.config_file import WebConfigFile
 from exporter.web.listener import ListenError
 from exporter.web.negotiation import OPENMETRICS, TEXT, wants_gzip, wants_openmetrics
 from exporter.web.server import HttpServer
@@ -187,7 +188,7 @@ def test_only_get_and_head_are_served(server, method):
 
 
 def test_configured_headers_are_sent_with_every_response():
-    with serving(headers={"X-Frame-Options": "deny"}) as server:
+    with serving(web=WebConfigFile(headers={"X-Frame-Options": "deny"})) as server:
         for path in ("/metrics", "/nothing"):
             headers = get(server, path)[1]
             assert headers["x-frame-options"] == "deny"
@@ -213,7 +214,7 @@ def test_a_short_response_on_a_connection_kept_open_does_not_wait_for_an_acknowl
         connection.request("GET", "/metrics")
         connection.getresponse().read()
         waits.append(time.monotonic() - began)
-    (accepted,) = [each for each in server._pool._connections if each.client == connection.sock.getsockname()]
+    (accepted,) = [each for each in list(server._pool._connections) if each.client == connection.sock.getsockname()]
     assert accepted.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
     connection.close()
     # Without the option every response but the first ones waits 40 ms; a busy machine delays some, but never all.

@@ -19,10 +19,11 @@ from pathlib import Path
 
 import pytest
 
+from exporter.web.config_file import WebConfigFile
 from exporter.web.http_protocol import Limits
 from exporter.web.server import HttpServer
 from exporter.web.tls import TlsFiles
-from tests.fakes.endpoints import FixedEndpoints, exposition_of, serving, wait_until_stopped
+from tests.fakes.endpoints import FixedEndpoints, exposition_of, fixed, serving, wait_until_stopped
 from tests.waiting import LIMIT_SECONDS, until
 
 EXPOSITION = os.urandom(150_000)
@@ -341,7 +342,9 @@ HALF_SENT_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 def test_handshakes_that_never_end_count_as_connections_and_do_not_delay_a_scrape(tls):
     files, context = tls
     with (
-        serving(FixedEndpoints(exposition_of(EXPOSITION)), tls=files, limits=Limits(request_seconds=NEVER)) as server,
+        serving(
+            FixedEndpoints(exposition_of(EXPOSITION)), web=WebConfigFile(files), limits=Limits(request_seconds=NEVER)
+        ) as server,
         many(server, 200, HALF_SENT_HELLO),
     ):
         assert scrape_tls(server, context) == 200
@@ -351,7 +354,7 @@ def test_handshakes_that_never_end_count_as_connections_and_do_not_delay_a_scrap
 def test_handshakes_that_never_end_are_closed_at_the_deadline(tls):
     files, _ = tls
     with (
-        serving(tls=files, limits=Limits(request_seconds=1.0)) as server,
+        serving(web=WebConfigFile(files), limits=Limits(request_seconds=1.0)) as server,
         many(server, 200, HALF_SENT_HELLO) as clients,
     ):
         assert all(ended(client) for client in clients)
@@ -372,7 +375,10 @@ def stalled_tls_readers(server, count, context, stack):
 def test_readers_over_tls_that_stall_occupy_little_memory(tls):
     files, context = tls
     big = FixedEndpoints(exposition_of(os.urandom(4_000_000)))
-    with serving(big, tls=files, limits=Limits(response_seconds=NEVER)) as server, contextlib.ExitStack() as stack:
+    with (
+        serving(big, web=WebConfigFile(files), limits=Limits(response_seconds=NEVER)) as server,
+        contextlib.ExitStack() as stack,
+    ):
         gc.collect()
         before = resident_bytes()
         stalled_tls_readers(server, 20, context, stack)
@@ -384,7 +390,7 @@ def test_readers_over_tls_that_stall_are_closed_at_the_deadline(tls):
     files, context = tls
     big = FixedEndpoints(exposition_of(os.urandom(20_000_000)))
     limits = Limits(request_seconds=NEVER, response_seconds=1.0, idle_seconds=NEVER)
-    with serving(big, tls=files, limits=limits) as server, contextlib.ExitStack() as stack:
+    with serving(big, web=WebConfigFile(files), limits=limits) as server, contextlib.ExitStack() as stack:
         stalled_tls_readers(server, 1, context, stack)
         until(lambda: server.connections == 1)
         until(lambda: server.connections == 0)
@@ -392,7 +398,9 @@ def test_readers_over_tls_that_stall_are_closed_at_the_deadline(tls):
 
 def test_connections_with_plain_http_and_noise_on_a_tls_port_end(tls, caplog):
     files, context = tls
-    with serving(FixedEndpoints(exposition_of(EXPOSITION)), tls=files, limits=Limits(request_seconds=NEVER)) as server:
+    with serving(
+        FixedEndpoints(exposition_of(EXPOSITION)), web=WebConfigFile(files), limits=Limits(request_seconds=NEVER)
+    ) as server:
         for sent in (b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", os.urandom(100_000), b""):
             with connect(server) as client, contextlib.suppress(OSError):
                 client.sendall(sent)
@@ -407,7 +415,9 @@ def test_connections_with_plain_http_and_noise_on_a_tls_port_end(tls, caplog):
 def test_a_server_with_tls_stops_during_handshakes(tls):
     files, context = tls
     limits = Limits(request_seconds=NEVER)
-    server = HttpServer("127.0.0.1:0", FixedEndpoints(exposition_of(EXPOSITION)), tls=files, limits=limits)
+    server = HttpServer(
+        "127.0.0.1:0", FixedEndpoints(exposition_of(EXPOSITION)), settings=fixed(WebConfigFile(files)), limits=limits
+    )
     server.start()
     with (
         many(server, 20, b"\x16\x03\x01"),
