@@ -47,14 +47,29 @@ class CollectionPace:
 
 
 def log_health(states: StateLog, snapshot: Snapshot) -> None:
-    """Log each source that went down, changed its reason or recovered since the last collection."""
-    now = {health.source: (health.reason, health.message) for health in snapshot.health if not health.up}
-    now |= {f"{p.source} {p.reason}": (p.reason, p.message) for p in snapshot.problems}
-    for subject, (reason, message) in now.items():
-        if reason != FOLLOWS_A_CRASH:
-            states.report(subject, f"{subject}: {message}", state=reason)
-    for subject in sorted(states.keys() - now.keys()):
-        states.clear(subject, f"{subject}: recovered")
+    """Log what is wrong with each source once: when it begins, and when the source has recovered.
+
+    A source that could not be read shows nothing of the problems inside it: they neither end nor begin.
+    """
+    now = {_report(states, h.source, h.reason, h.source, h.message) for h in snapshot.health if not h.up}
+    now |= {_report(states, p.source, p.reason, f"{p.source} {p.reason}", p.message) for p in snapshot.problems}
+    up = {health.source for health in snapshot.health if health.up}
+    for key in sorted(states.keys() - now):
+        if key.partition(" ")[0] in up:
+            states.clear(key, f"{key}: recovered")
+
+
+def _report(states: StateLog, source: str, reason: str, subject: str, message: str) -> str:
+    """Report one reason and return its key: the source, or source and reason of a problem while readings arrive.
+
+    The same reason (`slow`) may leave one collection without readings and come with those of the next: it is one state.
+    """
+    if reason == FOLLOWS_A_CRASH:
+        return subject
+    keys = (source, f"{source} {reason}")
+    key = next((key for key in keys if states.reported(key, reason)), subject)
+    states.report(key, f"{subject}: {message}", state=reason)
+    return key
 
 
 def _overdue(age: float) -> str:

@@ -16,6 +16,8 @@ LEVELS = ("debug", "info", "warning", "error")
 
 MAX_STATES = 1000
 """How many states or messages one log remembers: bounds memory when names come from outside."""
+MAX_STATES_OF_ONE = 32
+"""How many states of one subject it remembers, for the same purpose: messages may serve as states."""
 
 
 def _fields(record: logging.LogRecord) -> dict[str, str]:
@@ -67,25 +69,30 @@ def setup(stream: TextIO, format: Format = "text", level: str = "info") -> None:
 
 
 class StateLog:
-    """Logs a state when it begins, changes or ends, however often it is reported in between. Thread-safe.
+    """Logs each state of a subject once from its beginning to its end, however often it is reported. Thread-safe.
 
-    Remembers at most MAX_STATES states and forgets the one that was reported longest ago.
+    Of a subject that alternates between two states, each is logged once until it is in none. Remembers at most
+    MAX_STATES subjects and forgets the one that was reported longest ago.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
         self._lock = threading.Lock()
-        self._states: OrderedDict[str, str] = OrderedDict()
+        self._states: OrderedDict[str, set[str]] = OrderedDict()
+        """By key, the states that were reported since it was last in none."""
 
     def report(self, key: str, message: str, *, state: str = "", level: int = logging.WARNING) -> bool:
-        """Report that `key` is in a state; log `message` if that is a change. Returns whether it was logged.
+        """Report that `key` is in a state; log `message` unless that state was. Returns whether it was logged.
 
         `state` names the state; without it the message does. Give it where the message varies within one state.
         """
         now = state or message
         with self._lock:
-            changed = self._states.get(key) != now
-            self._states[key] = now
+            states = self._states.setdefault(key, set())
+            changed = now not in states
+            if len(states) >= MAX_STATES_OF_ONE:
+                states.clear()
+            states.add(now)
             self._states.move_to_end(key)
             if len(self._states) > MAX_STATES:
                 self._states.popitem(last=False)
@@ -100,6 +107,11 @@ class StateLog:
         if changed:
             self._logger.info("%s", message)
         return changed
+
+    def reported(self, key: str, state: str) -> bool:
+        """Whether `key` was in this state since it was last in none."""
+        with self._lock:
+            return state in self._states.get(key, ())
 
     def keys(self) -> frozenset[str]:
         """The keys that are in a state now."""

@@ -193,6 +193,62 @@ def test_a_source_that_stays_down_is_logged_once_and_again_when_it_recovers(capl
     assert [record.message for record in caplog.records] == ["kubelet: no answer within 5 s", "kubelet: recovered"]
 
 
+def logged(caplog, *snapshots):
+    answers = list(snapshots)
+    loop = loop_over(lambda: answers.pop(0))
+    with caplog.at_level("INFO"):
+        for _ in snapshots:
+            loop.collect()
+    return [record.message for record in caplog.records]
+
+
+def down(reason):
+    return SourceHealth("dcgm", up=False, seconds=0, reason=reason, message=f"it is {reason}")
+
+
+UP_AGAIN = SourceHealth("dcgm", up=True, seconds=0)
+LASTING = SourceProblem("dcgm", "profiling_unavailable", "no counters")
+LATE = SourceProblem("dcgm", "slow", "the reply came late")
+
+
+def test_a_collection_without_readings_says_nothing_about_a_lasting_problem(caplog):
+    fine = snapshot(UP_AGAIN, problems=(LASTING,))
+    outages = [snapshot(down(reason)) for reason in ("slow", "starting", "restarting")]
+    between = [each for outage in outages for each in (outage, fine)]
+    assert logged(caplog, fine, *between, snapshot(UP_AGAIN)) == [
+        "dcgm profiling_unavailable: no counters",
+        "dcgm: it is slow",
+        "dcgm: recovered",
+        "dcgm: it is starting",
+        "dcgm: recovered",
+        "dcgm profiling_unavailable: recovered",
+    ]
+
+
+def test_reasons_that_alternate_are_logged_once_each_and_so_is_the_recovery(caplog):
+    outage = [snapshot(down("slow")), snapshot(down("connection_lost"))] * 3
+    assert logged(caplog, *outage, snapshot(UP_AGAIN), snapshot(UP_AGAIN)) == [
+        "dcgm: it is slow",
+        "dcgm: it is connection_lost",
+        "dcgm: recovered",
+    ]
+
+
+@pytest.mark.parametrize("first", ["no readings", "late readings"])
+def test_a_slow_source_is_logged_once_whether_its_readings_are_late_or_missing(caplog, first):
+    missing, late = snapshot(down("slow")), snapshot(UP_AGAIN, problems=(LATE,))
+    order = [missing, late] if first == "no readings" else [late, missing]
+    begins, ends = logged(caplog, *order * 3, snapshot(UP_AGAIN))
+    assert begins == {"no readings": "dcgm: it is slow", "late readings": "dcgm slow: the reply came late"}[first]
+    assert ends.endswith(": recovered")
+
+
+def test_a_source_that_another_one_replaced_is_not_said_to_have_recovered(caplog):
+    assert logged(caplog, snapshot(down("connection_lost")), snapshot(SourceHealth("nvml", up=True, seconds=0))) == [
+        "dcgm: it is connection_lost"
+    ]
+
+
 def test_versions_that_were_read_stay_while_a_source_is_down():
     answers = [snapshot(build={"source": "dcgm", "dcgm_version": "4.2.3"}), snapshot(build={"dcgm_version": ""})]
     loop = loop_over(lambda: answers.pop(0))

@@ -10,7 +10,7 @@ import warnings
 
 import pytest
 
-from exporter.log import MAX_STATES, OnceLog, StateLog, setup
+from exporter.log import MAX_STATES, MAX_STATES_OF_ONE, OnceLog, StateLog, setup
 
 
 @pytest.fixture
@@ -146,6 +146,17 @@ def test_a_message_that_varies_within_one_state_is_logged_once(stream):
     assert stream.getvalue().count("engine gone") == 1
 
 
+def test_a_subject_that_alternates_between_two_states_is_logged_once_in_each(stream):
+    setup(stream)
+    states = StateLog(logging.getLogger("exporter.state"))
+    for state in ("slow", "connection_lost") * 3:
+        states.report("dcgm", f"engine is {state}", state=state)
+    states.clear("dcgm", "recovered")
+    states.report("dcgm", "engine is slow", state="slow")
+    logged = re.findall(r'msg="?([^"]+?)"? logger', stream.getvalue())
+    assert logged == ["engine is slow", "engine is connection_lost", "recovered", "engine is slow"]
+
+
 def test_remembered_states_are_bounded():
     states = StateLog(logging.getLogger("quiet"))
     states.report("first", "x")
@@ -156,6 +167,14 @@ def test_remembered_states_are_bounded():
     assert not states.report("first", "x")
     assert states.report("0", "x")
     assert len(states.keys()) == MAX_STATES
+
+
+def test_remembered_states_of_one_subject_are_bounded():
+    states = StateLog(logging.getLogger("quiet"))
+    for number in range(MAX_STATES_OF_ONE + 1):
+        assert states.report("tls", f"message {number}")
+    assert not states.report("tls", f"message {MAX_STATES_OF_ONE}")
+    assert states.report("tls", "message 0")
 
 
 def test_a_message_is_logged_once_and_not_more_than_so_many_are(stream):
