@@ -28,6 +28,14 @@ def age_limit(wanted: WantedField, interval: float) -> float:
     return max(MAX_AGE_INTERVALS * interval, minimum)
 
 
+def readings_age_limit(interval: float) -> float:
+    """Seconds after which readings as a whole, taken with samples that were not stale then, are too old to be exposed.
+
+    At short intervals a source can need longer than one; without late readings such a node would never have any.
+    """
+    return max(MAX_AGE_INTERVALS * interval, MIN_SECONDS)
+
+
 def in_range(value: float, wanted: WantedField) -> bool:
     """Whether the field can have this value; no field can be infinite."""
     above = wanted.low is None or value >= wanted.low

@@ -13,7 +13,7 @@ class ReaderReason(Reason):
     )
     SLOW = (
         "slow",
-        "The reader process needs longer than four fifths of the collection interval.",
+        "A read needs over four fifths of the interval; its data are exposed up to 3 intervals (at least 5 s) late.",
         "Raise --collect-interval, or find out why the driver is slow (load, XIDs).",
     )
     HUNG = (

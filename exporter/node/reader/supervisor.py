@@ -19,6 +19,7 @@ from exporter.backoff import Backoff
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.readings import Readings
+from exporter.node.devices.validity import readings_age_limit
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.process import ReaderCrashedError, ReaderProcess
 from exporter.node.reader.protocol import ProtocolError, ReaderReply
@@ -54,7 +55,8 @@ class Reader:
     """A source of device readings that reads in another process.
 
     `read` takes at most four fifths of the interval, and at most the deadline. A reader process that needs longer goes
-    on (`starting`, `slow`) until its deadline and is killed then (`hung`). Other reasons of the reader itself are
+    on (`starting`, `slow`) until its deadline and is killed then (`hung`). What it read too late is the result of the
+    next read if that has no fresher one, with the problem `slow`. Other reasons of the reader itself are
     `crashed`, `garbled`, `restarting` and `closed`; all others are those of the source that it reads.
     """
 
@@ -147,9 +149,10 @@ class Reader:
         return self._process
 
     def _await_reply(self, process: ReaderProcess) -> ReaderReply:
-        """Wait for the reply to this read. Raises SourceError when it does not come in time."""
+        """Wait for the reply to this read; without it, return a late one. Raises SourceError when there is neither."""
         began = time.monotonic()
         end = began + min(self._config.interval * 0.8, self._timings.deadline)
+        late, late_since = None, 0.0
         while True:
             if process.requested_at is None:
                 process.request(self._config.fields)
@@ -158,11 +161,17 @@ class Reader:
             deadline = requested_at + (self._timings.opening if opening else self._timings.deadline)
             reply = process.receive(min(end, deadline), self._wake)
             if reply is None:
+                if late is not None and not self._closed and self._is_fresh(late_since):
+                    return _with_problem(late)
                 raise self._error_without_reply(process, deadline, opening=opening)
             self._config = msgspec.structs.replace(self._config, choice=reply.choice)
-            # The reply to a request of an earlier read may be older than an interval: request a new one.
-            if requested_at >= began or time.monotonic() - requested_at <= self._config.interval:
+            if requested_at >= began:
                 return reply
+            # The reply to an earlier read: the one to a new request may come in time, and be fresher.
+            late, late_since = reply, requested_at
+
+    def _is_fresh(self, requested_at: float) -> bool:
+        return time.monotonic() - requested_at <= readings_age_limit(self._config.interval)
 
     def _error_without_reply(self, process: ReaderProcess, deadline: float, *, opening: bool) -> SourceError:
         """Return the error to raise for a read without a reply; after the deadline, kill the process."""
@@ -204,3 +213,12 @@ class Reader:
     def _note_failure(self, failure: str) -> None:
         self._last_failure = failure
         self._backoff.failed()
+
+
+def _with_problem(late: ReaderReply) -> ReaderReply:
+    """Return a late reply with the problem `slow`; one without readings has a reason already."""
+    if late.readings is None:
+        return late
+    message = "the reader process needs longer than four fifths of the interval; what it read last is exposed"
+    problems = (*late.readings.problems, (ReaderReason.SLOW, message))
+    return msgspec.structs.replace(late, readings=msgspec.structs.replace(late.readings, problems=problems))

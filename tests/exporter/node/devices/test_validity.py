@@ -14,6 +14,7 @@ from exporter.node.devices.validity import (
     age_limit,
     checked,
     in_range,
+    readings_age_limit,
     rejection_to_count,
     too_old,
 )
@@ -38,6 +39,11 @@ XID = WantedField(230, "int", "gpu", "event")
 )
 def test_a_sample_is_stale_after_three_intervals_or_the_minimum_of_its_field(wanted, interval, seconds):
     assert age_limit(wanted, interval) == seconds
+
+
+@pytest.mark.parametrize(("interval", "seconds"), [(0.1, 5.0), (1.0, 5.0), (30.0, 90.0)])
+def test_readings_are_too_old_after_three_intervals_or_five_seconds(interval, seconds):
+    assert readings_age_limit(interval) == seconds
 
 
 @pytest.mark.parametrize(

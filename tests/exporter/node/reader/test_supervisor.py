@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice
+from exporter.node.devices.validity import readings_age_limit
 from exporter.node.reader.process import KILL_SECONDS
 from exporter.node.reader.supervisor import COMMAND, STEADY_SECONDS, Reader, ReaderTimings
 from exporter.source import SourceError
@@ -27,6 +28,7 @@ from tests.exporter.node.reader.fake_readers import (
     settled,
     simulated,
 )
+from tests.waiting import until
 
 pytestmark = pytest.mark.process
 
@@ -239,24 +241,49 @@ def test_a_read_does_not_wait_longer_than_its_interval_for_a_slow_reply(reader_o
     assert reader.pid == pid
 
 
-def test_a_reply_older_than_the_interval_is_not_returned(reader_of, tmp_path):
-    interval = 0.2
-    reader = reader_of(
-        simulated(tmp_path, interval=interval), replace(PATIENT, deadline=NEVER), process_that(FAKE_PROCESS, tmp_path)
-    )
-    (tmp_path / "delay").write_text("1.5")
-    reasons = set()
+def outcomes(reader, tmp_path, delay, count):
+    """When each read began, and its readings or why it failed, until a slow process has replied so often."""
+    (tmp_path / "delay").write_text(str(delay))
+    found = []
     end = time.monotonic() + LIMIT_SECONDS
-    while replies(tmp_path) < 3:
+    while replies(tmp_path) < count:
         assert time.monotonic() < end
-        began = time.monotonic()
         try:
-            readings = reader.read()
+            found.append((time.monotonic(), reader.read()))
         except SourceError as error:
-            reasons.add(error.reason)
-        else:  # the machine was busy for so long that a reply came in time
-            assert readings.taken_at >= began - interval
-    assert reasons == {"starting", "slow"}
+            found.append((time.monotonic(), error.reason))
+    return found
+
+
+def test_what_a_slow_process_read_is_returned_late_with_the_problem_slow(reader_of, tmp_path):
+    timings = replace(PATIENT, deadline=NEVER)
+    reader = reader_of(simulated(tmp_path, interval=0.4), timings, process_that(FAKE_PROCESS, tmp_path))
+    found = outcomes(reader, tmp_path, delay=0.6, count=6)
+    late = [(began, each) for began, each in found if not isinstance(each, str) and each.problems]
+    assert late
+    for began, readings in late:
+        assert [reason for reason, _ in readings.problems] == ["slow"]
+        assert began - readings.taken_at <= readings_age_limit(0.4)
+    (tmp_path / "delay").unlink()
+    until(lambda: eventually(reader.read).problems == ())
+
+
+@pytest.mark.slow
+def test_late_readings_are_not_returned_when_they_are_older_than_their_limit(reader_of, tmp_path):
+    interval = 0.1
+    timings = replace(PATIENT, deadline=NEVER)
+    reader = reader_of(simulated(tmp_path, interval=interval), timings, process_that(FAKE_PROCESS, tmp_path))
+    found = outcomes(reader, tmp_path, delay=readings_age_limit(interval) + 0.5, count=1)
+    assert {each for _, each in found} <= {"starting", "slow"}
+    assert failure(reader.read).reason == "slow"
+
+
+def test_a_late_failure_has_its_own_reason_and_not_slow(reader_of, tmp_path):
+    (tmp_path / "reason").write_text("connection_lost")
+    timings = replace(PATIENT, deadline=NEVER)
+    reader = reader_of(simulated(tmp_path, interval=0.4), timings, process_that(FAKE_PROCESS, tmp_path))
+    found = outcomes(reader, tmp_path, delay=0.6, count=6)
+    assert "connection_lost" in {each for _, each in found}
 
 
 def replies(folder):
