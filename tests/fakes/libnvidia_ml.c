@@ -9,6 +9,7 @@
 #include "table_reader.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,10 +108,11 @@ static void sleep_ms(unsigned milliseconds)
     nanosleep(&length, NULL);
 }
 
-/* Apply the scenario's fault of this function. NVML's codes are positive: a negative one is for DCGM. */
-static ret_t fault(const char *function)
+/* Apply the scenario's fault of this function, of all GPUs or of the one with this UUID. NVML's codes are positive: a
+ * negative one is for DCGM. */
+static ret_t fault(const char *function, const char *uuid)
 {
-    int status = table_fault(function);
+    int status = table_fault_on(function, uuid);
     return status > 0 ? status : OK;
 }
 
@@ -131,7 +133,7 @@ static unsigned handle_count;
 static char gpus[MAX_GPUS][96]; /* UUIDs by NVML index, as they were at initialization */
 static unsigned gpu_count;
 
-static device_t handle_for(const char *uuid, uint32_t gi, int32_t ci, uint64_t identity)
+static device_t known_handle(const char *uuid, uint32_t gi, int32_t ci, uint64_t identity)
 {
     for (unsigned i = 0; i < handle_count; i++)
         if (handles[i].session == session && handles[i].gi == gi && handles[i].ci == ci &&
@@ -145,6 +147,22 @@ static device_t handle_for(const char *uuid, uint32_t gi, int32_t ci, uint64_t i
     return fresh;
 }
 
+/* NVML may be called by several threads at once. */
+static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER, links_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static device_t handle_for(const char *uuid, uint32_t gi, int32_t ci, uint64_t identity)
+{
+    pthread_mutex_lock(&handles_lock);
+    device_t handle = known_handle(uuid, gi, ci, identity);
+    pthread_mutex_unlock(&handles_lock);
+    return handle;
+}
+
+static int is_handle(device_t d)
+{
+    return d >= handles && d < handles + handle_count && d->session == session;
+}
+
 /* The devices that one call is about. */
 struct call {
     struct table_view t;
@@ -152,9 +170,9 @@ struct call {
     const struct table_instance *instance; /* of a MIG device: its compute instance */
 };
 
-static ret_t enter(struct call *c, const char *function)
+static ret_t enter_of(struct call *c, const char *function, const char *uuid)
 {
-    ret_t code = fault(function);
+    ret_t code = fault(function, uuid);
     memset(c, 0, sizeof *c);
     if (code != OK)
         return code;
@@ -165,9 +183,14 @@ static ret_t enter(struct call *c, const char *function)
     return initialized ? OK : UNINITIALIZED;
 }
 
+static ret_t enter(struct call *c, const char *function)
+{
+    return enter_of(c, function, NULL);
+}
+
 static ret_t resolve(struct call *c, device_t d)
 {
-    if (d < handles || d >= handles + handle_count || d->session != session)
+    if (!is_handle(d))
         return INVALID_ARGUMENT;
     c->gpu = gpu_by_uuid(&c->t, d->uuid);
     if (!c->gpu || c->gpu->status == 4)
@@ -180,7 +203,7 @@ static ret_t resolve(struct call *c, device_t d)
 
 static ret_t enter_device(struct call *c, const char *function, device_t d)
 {
-    ret_t r = enter(c, function);
+    ret_t r = enter_of(c, function, is_handle(d) ? d->uuid : NULL);
     if (r != OK)
         return r;
     r = resolve(c, d);
@@ -257,7 +280,7 @@ static void list_gpus(const struct table_view *t)
 static ret_t start(const char *function)
 {
     struct table_view t;
-    ret_t code = fault(function);
+    ret_t code = fault(function, NULL);
     if (code != OK)
         return code;
     if (table_open(&t) != 0)
@@ -348,7 +371,7 @@ static ret_t return_gpu(struct call *c, const char *uuid, device_t *out)
 
 ret_t nvmlDeviceGetHandleByIndex_v2(unsigned index, device_t *out)
 {
-    ENTER(c, enter(&c, __func__));
+    ENTER(c, enter_of(&c, __func__, index < gpu_count ? gpus[index] : NULL));
     return leave(&c, index < gpu_count ? return_gpu(&c, gpus[index], out) : INVALID_ARGUMENT);
 }
 
@@ -865,8 +888,12 @@ static ret_t field_value(struct call *c, struct field_value *v)
     v->timestamp_us = wall_us();
     v->latency_us = 0;
     v->value.ull = 0;
-    if (v->id == 138 || v->id == 139)
-        return v->scope == NO_ID ? link_counter(c, v->id - 138, v) : INVALID_ARGUMENT;
+    if (v->id == 138 || v->id == 139) {
+        pthread_mutex_lock(&links_lock);
+        ret_t counted = v->scope == NO_ID ? link_counter(c, v->id - 138, v) : INVALID_ARGUMENT;
+        pthread_mutex_unlock(&links_lock);
+        return counted;
+    }
     for (unsigned i = 0; i < sizeof FIELD_VALUES / sizeof FIELD_VALUES[0]; i++) {
         if (FIELD_VALUES[i].id != v->id)
             continue;
@@ -988,7 +1015,7 @@ static int next_event(const struct table_view *t, struct event_set *set, struct 
 ret_t nvmlEventSetWait_v2(struct event_set *set, struct event_data *out, unsigned timeout_ms)
 {
     for (unsigned waited = 0;; waited += 10) {
-        ENTER(c, enter(&c, __func__));
+        ENTER(c, enter_of(&c, __func__, set->count ? set->uuids[0] : NULL));
         int found = next_event(&c.t, set, out);
         leave(&c, OK);
         if (found)

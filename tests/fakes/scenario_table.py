@@ -248,7 +248,8 @@ class _TableRows:
     def faults(self) -> Iterator[bytes]:
         for call in self.state.calls:
             name = call.function.encode()
-            yield FAULT.pack(name, call.status, round(call.delay * 1000), call.hang, call.crash, 0)
+            device = self._identity(call.device) if call.device else 0
+            yield FAULT.pack(name, call.status, round(call.delay * 1000), call.hang, call.crash, device)
 
     def events(self) -> Iterator[bytes]:
         entities = {address: (kind, entity, gpu_id) for address, kind, entity, gpu_id in self._addresses()}

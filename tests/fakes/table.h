@@ -109,13 +109,13 @@ struct table_sample { /* 288 bytes */
     char text[256]; /* the value of type 's' */
 };
 
-struct table_fault { /* 72 bytes; of several that match a function, the first applies */
+struct table_fault { /* 72 bytes; of several that match a call, the first applies */
     char function[48]; /* exact name, or "*" */
     int32_t status;    /* the status to return at once; 0 lets the call go on */
     uint32_t delay_ms; /* wait before anything else */
-    uint32_t hang;     /* never return */
+    uint32_t hang;     /* return only when the fault is over */
     uint32_t crash;    /* abort */
-    uint64_t unused;
+    uint64_t device;   /* identity of the GPU whose calls are concerned; 0 is any call */
 };
 
 struct table_field { /* 72 bytes: a field that the engine knows */

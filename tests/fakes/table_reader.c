@@ -147,7 +147,17 @@ static void wait_ms(uint32_t ms)
         continue;
 }
 
-static int find_fault(const char *function, struct table_fault *fault)
+static uint64_t identity_of(const struct table_view *view, const char *uuid)
+{
+    uint32_t count;
+    const struct table_device *row = table_devices(view, &count);
+    for (uint32_t i = 0; uuid && i < count; i++)
+        if (strcmp(row[i].uuid, uuid) == 0)
+            return row[i].identity;
+    return 0;
+}
+
+static int find_fault(const char *function, const char *uuid, struct table_fault *fault)
 {
     struct table_view view;
     uint32_t count;
@@ -157,6 +167,7 @@ static int find_fault(const char *function, struct table_fault *fault)
     const struct table_fault *row = rows(&view, &view.header->faults, &count);
     for (uint32_t i = 0; i < count && !found; i++) {
         found = strcmp(row[i].function, "*") == 0 || strcmp(row[i].function, function) == 0;
+        found = found && (row[i].device == 0 || row[i].device == identity_of(&view, uuid));
         if (found)
             *fault = row[i];
     }
@@ -164,15 +175,24 @@ static int find_fault(const char *function, struct table_fault *fault)
     return found;
 }
 
-int table_fault(const char *function)
+int table_fault_on(const char *function, const char *uuid)
 {
     struct table_fault fault;
-    if (!find_fault(function, &fault))
+    if (!find_fault(function, uuid, &fault))
         return 0;
     if (fault.crash)
         abort();
     wait_ms(fault.delay_ms);
-    while (fault.hang)
-        pause();
-    return fault.status;
+    int status = fault.status;
+    while (fault.hang) {
+        wait_ms(10);
+        if (!find_fault(function, uuid, &fault))
+            break;
+    }
+    return status;
+}
+
+int table_fault(const char *function)
+{
+    return table_fault_on(function, NULL);
 }

@@ -32,4 +32,7 @@ const struct table_sample *table_sample(const struct table_view *view, uint32_t 
  * go on. */
 int table_fault(const char *function);
 
+/* The same for a call that is about the GPU with this UUID, or about none in particular (NULL). */
+int table_fault_on(const char *function, const char *uuid);
+
 #endif

@@ -31,7 +31,7 @@ DEVICE_INFO = metric(
 DEVICE_UP = metric(
     "gpugauge_device_up",
     Kind.GAUGE,
-    "1 while the GPU can be read, 0 while it is known but lost or in need of a reset.",
+    "1 while the GPU can be read, 0 while it is known but lost, hung or in need of a reset.",
     "gpu",
     "UUID",
     "hostname",

@@ -81,7 +81,7 @@ class Readings(msgspec.Struct, frozen=True):
     batches: tuple[Batch, ...] = ()
     rejections: tuple[Rejection, ...] = ()
     down: tuple[str, ...] = ()
-    """UUIDs of GPUs that are known but cannot be read now (lost, reset required)."""
+    """UUIDs of GPUs that are known but cannot be read now (lost, reset required, hung)."""
     problems: tuple[tuple[str, str], ...] = ()
     """(reason, message): what is wrong while the source as a whole still answers, e.g. profiling unavailable."""
     versions: dict[str, str] = {}

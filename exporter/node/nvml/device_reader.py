@@ -47,11 +47,12 @@ def route_for(fields: Collection[int], device: Device) -> ReadRoute:
 
 
 class DeviceReader:
-    """Reads devices one after another; keeps the samples and counters that need a second reading."""
+    """Reads the devices of one GPU one after another; keeps the samples and counters that need a second reading."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], nvlink: NvlinkRates) -> None:
+        """`nvlink` may be shared by the readers of several GPUs; everything else belongs to one thread at a time."""
         self._gpm = Gpm(clock)
-        self._nvlink = NvlinkRates()
+        self._nvlink = nvlink
         self._routes: dict[tuple[tuple[int, ...], bool, bool], ReadRoute] = {}
 
     def begin(self, found: NvmlDevice) -> bool:

@@ -1,12 +1,11 @@
-"""Discovery: lists the GPUs and MIG devices that NVML has now, and the known GPUs that cannot be reached.
+"""Discovery of one GPU: its identity and the MIG devices that NVML has now.
 
 MIG devices are listed again in every collection: a reconfiguration invalidates their handles, and NVML does not report
 one. NVML lists a GPU instance only through its compute instances; a GPU instance without any is not seen.
 """
 
-import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,19 +15,8 @@ import pynvml
 
 from exporter.node.devices.architecture import architecture_name
 from exporter.node.devices.device import Device
-from exporter.node.devices.known_gpus import missing_gpus
 from exporter.node.nvml.reasons import NvmlReason
-from exporter.node.nvml.values import (
-    INVALID_ARGUMENT,
-    LOST,
-    NO_PERMISSION,
-    NOT_FOUND,
-    GpuLostError,
-    escaped,
-    rejected,
-    source_error,
-)
-from exporter.source import SourceError
+from exporter.node.nvml.values import INVALID_ARGUMENT, NOT_FOUND, escaped, rejected
 
 _PROFILE = re.compile(r"\bMIG (\S+)$")
 """The profile at the end of a MIG device's name: `NVIDIA H100 80GB HBM3 MIG 1g.10gb`."""
@@ -46,35 +34,26 @@ class NvmlDevice:
     gpu_handle: Any
 
 
-@dataclass(slots=True)
-class NvmlDiscovery:
-    """The result of one discovery."""
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """What does not change of a GPU, and the names of its texts that are not UTF-8."""
 
-    devices: list[NvmlDevice] = field(default_factory=list)
-    """In the order of the inventory. The handles of a GPU that was not listed this time are None."""
-    down: set[str] = field(default_factory=set)
-    """UUIDs of known GPUs that cannot be reached."""
+    device: Device
+    unreadable: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class DiscoveredGpu:
+    """A GPU that NVML has, with its MIG devices."""
+
+    devices: list[NvmlDevice]
+    """The GPU first."""
     problems: list[tuple[str, str]] = field(default_factory=list)
     """(reason, message) of what NVML lists but cannot be read."""
 
-    @contextlib.contextmanager
-    def costs_only(self, uuid: str) -> Iterator[None]:
-        """Run what concerns one GPU: an exception makes that GPU one that cannot be reached. Passes on SourceError."""
-        try:
-            yield
-        except SourceError:
-            raise
-        except GpuLostError:
-            self.down.add(uuid)
-        except Exception as error:  # noqa: BLE001 - also a defect costs one GPU, never the others
-            self.down.add(uuid)
-            self.problems.append((NvmlReason.GPU_FAILED, f"{uuid} cannot be read: {error!r}"))
-
     @property
-    def complete(self) -> bool:
-        """Whether a new session with the library could not find more."""
-        lasting = all(reason == NvmlReason.TEXT_UNREADABLE for reason, _ in self.problems)
-        return bool(self.devices) and not self.down and lasting
+    def uuid(self) -> str:
+        return self.devices[0].device.uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,77 +66,22 @@ class _ComputeInstance:
     handle: Any
 
 
-class NvmlInventory:
-    """Discovers devices; remembers every GPU and its MIG devices, so that a lost one keeps its labels."""
+def discover_gpu(index: int, driver_version: str, known: MutableMapping[str, GpuFacts]) -> DiscoveredGpu:
+    """Discover the GPU with this NVML index; `known` has the facts by UUID, and is added to.
 
-    def __init__(self) -> None:
-        self._facts: dict[str, Device] = {}
-        self._unreadable: dict[str, list[str]] = {}
-        """By UUID, what of the GPU's texts is not UTF-8."""
-        self._last: dict[str, tuple[Device, ...]] = {}
-        self._uuids: dict[int, str] = {}
-
-    def discover(self, driver_version: str) -> NvmlDiscovery:
-        """List every device. Raises SourceError when the library as a whole fails."""
-        found = NvmlDiscovery()
-        for index in range(_required(pynvml.nvmlDeviceGetCount)):
-            self._discover_gpu(index, driver_version, found)
-        listed = [each.device for each in found.devices]
-        missing = missing_gpus({uuid: devices[0] for uuid, devices in self._last.items()}, listed)
-        for uuid in missing:
-            self._add_lost(uuid, found)
-        known = missing.keys() | {device.uuid for device in listed}
-        self._last = {uuid: devices for uuid, devices in self._last.items() if uuid in known}
-        found.devices.sort(key=lambda each: (each.device.index, each.device.gi, each.device.ci))
-        return found
-
-    def _discover_gpu(self, index: int, driver_version: str, found: NvmlDiscovery) -> None:
-        try:
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            uuid = escaped(pynvml.nvmlDeviceGetUUID, handle)
-            gpu = self._gpu(uuid, index, handle, driver_version)
-            devices = _devices(gpu, handle, found.problems)
-        except pynvml.NVMLError as error:
-            self._report_unreadable(index, error.value, found)
-        except GpuLostError:
-            self._report_unreadable(index, next(iter(LOST)), found)
-        except SourceError:
-            raise
-        except Exception as error:  # noqa: BLE001 - also a defect costs one GPU, never the others
-            message = f"the GPU with NVML index {index} cannot be read: {error!r}"
-            found.problems.append((NvmlReason.GPU_FAILED, message))
-        else:
-            self._uuids[index] = uuid
-            self._last[uuid] = tuple(each.device for each in devices)
-            found.devices += devices
-            if texts := ", ".join(self._unreadable[uuid]):
-                found.problems.append((NvmlReason.TEXT_UNREADABLE, f"of {uuid} is not UTF-8: {texts}"))
-
-    def _report_unreadable(self, index: int, code: int, found: NvmlDiscovery) -> None:
-        if code not in LOST:
-            rejected(code)  # raises SourceError when no GPU can be read
-            reason = NvmlReason.NO_PERMISSION if code == NO_PERMISSION else NvmlReason.GPU_UNREADABLE
-            found.problems.append((reason, f"the GPU with NVML index {index} cannot be opened: return code {code}"))
-        elif index not in self._uuids:
-            found.problems.append((NvmlReason.GPU_LOST, f"the GPU with NVML index {index} is lost and was never seen"))
-
-    def _add_lost(self, uuid: str, found: NvmlDiscovery) -> None:
-        found.devices += [NvmlDevice(device, None, None) for device in self._last[uuid]]
-        found.down.add(uuid)
-
-    def _gpu(self, uuid: str, index: int, handle: Any, driver_version: str) -> Device:
-        known = self._facts.get(uuid)
-        if known is None or (known.index, known.driver_version) != (index, driver_version):
-            unreadable = self._unreadable[uuid] = ["UUID"] if "\\" in uuid else []  # as `escaped` gives it
-            known = self._facts[uuid] = _read_gpu(uuid, index, handle, driver_version, unreadable)
-        return known
-
-
-def _required(function: Callable[[], int]) -> int:
-    try:
-        return function()
-    except pynvml.NVMLError as error:
-        raise source_error(error.value) from error
+    Raises NVMLError when the GPU cannot be opened, GpuLostError, or SourceError when the library as a whole fails.
+    """
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    uuid = escaped(pynvml.nvmlDeviceGetUUID, handle)
+    facts = known.get(uuid)
+    if facts is None or (facts.device.index, facts.device.driver_version) != (index, driver_version):
+        facts = known[uuid] = _read_facts(uuid, index, handle, driver_version)
+    found = DiscoveredGpu([])
+    found.devices += _devices(facts.device, handle, found.problems)
+    if facts.unreadable:
+        texts = ", ".join(facts.unreadable)
+        found.problems.append((NvmlReason.TEXT_UNREADABLE, f"of {uuid} is not UTF-8: {texts}"))
+    return found
 
 
 def _optional(function: Callable[[Any], Any], handle: Any, otherwise: Any) -> Any:
@@ -169,8 +93,9 @@ def _optional(function: Callable[[Any], Any], handle: Any, otherwise: Any) -> An
         return otherwise
 
 
-def _read_gpu(uuid: str, index: int, handle: Any, driver_version: str, unreadable: list[str]) -> Device:
-    """Read what does not change. Adds the names of the texts that are not UTF-8, which are left empty, to the list."""
+def _read_facts(uuid: str, index: int, handle: Any, driver_version: str) -> GpuFacts:
+    """Read what does not change. A text that is not UTF-8 is left empty."""
+    unreadable = ["UUID"] if "\\" in uuid else []  # as `escaped` gives it
 
     def text(name: str, function: Callable[[Any], str]) -> str:
         try:
@@ -179,7 +104,7 @@ def _read_gpu(uuid: str, index: int, handle: Any, driver_version: str, unreadabl
             unreadable.append(name)
             return ""
 
-    return Device(
+    device = Device(
         uuid=uuid,
         index=index,
         pci_bus_id=text("PCI id", _bus_id),
@@ -190,6 +115,7 @@ def _read_gpu(uuid: str, index: int, handle: Any, driver_version: str, unreadabl
         driver_version=driver_version,
         numa_node=_optional(pynvml.nvmlDeviceGetNumaNodeId, handle, -1),
     )
+    return GpuFacts(device, tuple(unreadable))
 
 
 def _bus_id(handle: Any) -> str:

@@ -64,7 +64,7 @@ class SamplePair:
 
 
 class Gpm:
-    """Takes samples of GPUs and GPU instances and compares each with the one before. For use by one thread."""
+    """Takes samples of a GPU and its instances, and compares each with the one before. For one thread at a time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -11,7 +11,7 @@ CounterReading = tuple[int, int]
 
 
 class NvlinkRates:
-    """Computes rates; keeps the counters of the last collection."""
+    """Computes rates; keeps the counters of the last collection. Threads may use it at once for different GPUs."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], CounterReading] = {}

@@ -52,6 +52,11 @@ class NvmlReason(Reason):
         "Reading a GPU failed because of a defect in gpugauge or an answer of NVML that it does not know.",
         "Report it with the message in the log; the other GPUs are exposed.",
     )
+    GPU_HUNG = (
+        "gpu_hung",
+        "A call of NVML for a GPU has not returned in time; the log has its index.",
+        "Check dmesg for XID lines; drain the node and reset the GPU or reboot. The other GPUs are exposed.",
+    )
     TEXT_UNREADABLE = (
         "text_unreadable",
         "A name, serial number, PCI id or UUID of a GPU is not UTF-8: its label is empty, that of a UUID escaped.",

@@ -20,6 +20,8 @@ class NvmlSession:
     """Opens and closes NVML. At most one session is open at a time; `clock` must be monotonic."""
 
     clock: Callable[[], float] = time.monotonic
+    in_use: Callable[[], bool] = lambda: False
+    """Whether another thread is in a call of the library: a shutdown would free what that call uses."""
     versions: dict[str, str] = field(default_factory=dict)
     """Version texts `driver` and `nvml`, as far as known."""
     is_open: bool = False
@@ -55,8 +57,11 @@ class NvmlSession:
         return error
 
     def close(self) -> None:
-        """Shut the library down if it is open. Every handle and sample buffer of the session is then invalid."""
-        if self.is_open:
+        """Shut the library down if it is open. Every handle and sample buffer of the session is then invalid.
+
+        While the library is in use it stays as it is until the process ends.
+        """
+        if self.is_open and not self.in_use():
             with contextlib.suppress(pynvml.NVMLError):  # nothing more can be done when the shutdown fails
                 pynvml.nvmlShutdown()
         self.is_open = False

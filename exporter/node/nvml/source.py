@@ -1,11 +1,14 @@
 """The `nvml` source: reads GPUs and MIG devices through NVML, without a DCGM host engine and its privileges.
 
 Runs in the reader process (the child process with the native libraries). A field that NVML does not have is rejected as
-not supported. A GPU that cannot be reached is listed in `down` while the others are read.
+not supported. A GPU that cannot be reached, or whose calls hang, is listed in `down` while the others are read.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pynvml
 
 from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
@@ -14,12 +17,13 @@ from exporter.node.devices.read_plan import ReadRequest, plan, unique
 from exporter.node.devices.readings import Readings
 from exporter.node.devices.validity import age_limit
 from exporter.node.nvml import gpm
-from exporter.node.nvml.batches import NvmlValues, assemble
-from exporter.node.nvml.device_reader import DeviceReader, system_values
-from exporter.node.nvml.discovery import NvmlDevice, NvmlDiscovery, NvmlInventory
+from exporter.node.nvml.batches import assemble
+from exporter.node.nvml.contained_calls import ContainedCalls
+from exporter.node.nvml.device_reader import system_values
+from exporter.node.nvml.gpu_reader import GpuMemory, GpuReader, GpuReadings, GpuRequest
+from exporter.node.nvml.inventory import InventoryMemory, NvmlInventory
 from exporter.node.nvml.session import NvmlSession
-from exporter.node.nvml.values import NvmlValue
-from exporter.node.nvml.xid_events import XidEvents
+from exporter.node.nvml.values import source_error
 from exporter.source import SourceError
 
 REOPEN_SECONDS = 60.0
@@ -27,6 +31,17 @@ REOPEN_SECONDS = 60.0
 
 NVML lists the GPUs that were there at nvmlInit: only a new session finds one that came or came back later.
 """
+BUDGET_SHARE, MIN_BUDGET_SECONDS, MAX_BUDGET_SECONDS = 0.5, 2.0, 5.0
+"""How long the GPUs that have not answered are waited for in a collection: this share of its interval, within limits.
+
+So a slow GPU does not make the whole reader slow (four fifths of the interval) or hung (10 s). The least time is one
+that healthy GPUs do not need even on a busy node; at intervals below 4 s a GPU that hangs delays one collection more.
+"""
+
+
+def time_budget(interval: float, *, first: bool) -> float:
+    """Seconds for the GPUs in a collection; in the `first` of a session the driver may have to initialize each."""
+    return MAX_BUDGET_SECONDS if first else min(max(interval * BUDGET_SHARE, MIN_BUDGET_SECONDS), MAX_BUDGET_SECONDS)
 
 
 class NvmlSource:
@@ -49,10 +64,11 @@ class NvmlSource:
     ) -> None:
         self._fields, self._wanted = config.fields, {field.id: field for field in unique(config.fields)}
         self._interval, self._clock, self._wall, self._patience = config.interval, clock, wall, patience
-        self._session = NvmlSession(clock)
-        self._inventory = NvmlInventory()
-        self._events = XidEvents(clock)
-        self._reader = DeviceReader(clock)
+        self._calls: ContainedCalls[GpuReadings] = ContainedCalls()
+        self._session = NvmlSession(clock, in_use=lambda: bool(self._calls.unreturned()))
+        self._gpus: dict[int, GpuReader] = {}
+        """By NVML index, in this session."""
+        self._gpu_memory, self._inventory_memory = GpuMemory(), InventoryMemory()
         self._reopen_at: float | None = None
         self._planned: tuple[tuple[Device, ...], tuple[ReadRequest, ...]] = ((), ())
 
@@ -63,9 +79,10 @@ class NvmlSource:
         no_permission, not_initialized, timeout or failed. After driver_mismatch only a new process can succeed.
         """
         self._close_if_incomplete()
+        first = not self._session.is_open
         self._session.open()
         try:
-            return self._collect()
+            return self._collect(time_budget(self._interval, first=first))
         except SourceError as error:
             self._free()
             raise self._session.failed(error) from None
@@ -76,22 +93,48 @@ class NvmlSource:
         self._planned = (), ()
 
     def close(self) -> None:
-        """Free what belongs to the session and close it. A later `read` opens a new one."""
+        """Free what belongs to the session and close it, except what a hanging call uses. A `read` opens a new one."""
         self._free()
         self._session.close()
+        self._calls.release()
 
     def _free(self) -> None:
-        self._events.close()
-        self._reader.close()
+        in_use = self._calls.unreturned()
+        for index, gpu in self._gpus.items():
+            if index not in in_use:
+                gpu.close()
+        self._gpus = {}
 
-    def _collect(self) -> Readings:
+    def _collect(self, budget: float) -> Readings:
         taken_at = self._wall()
-        found = self._inventory.discover(self._session.versions.get("driver", ""))
-        requests = self._plan(tuple(each.device for each in found.devices))
-        self._collect_events(found)
-        values = self._read_all(found, requests)
+        count = _gpu_count()
+        for index in range(count):
+            if index not in self._gpus:
+                self._gpus[index] = GpuReader(index, self._gpu_memory, self._clock)
+        read = self._read_gpus(range(count), self._request(), time.monotonic() + budget)
+        found = self._inventory_memory.inventory(read.values(), set(range(count)) - read.keys())
         self._reopen_at = None if found.complete else (self._reopen_at or self._clock() + REOPEN_SECONDS)
-        return self._readings(taken_at, found, requests, values)
+        return self._readings(taken_at, found)
+
+    def _request(self) -> GpuRequest:
+        versions = self._session.versions
+        system = system_values(versions) if not field_ids.SYSTEM.isdisjoint(self._wanted) else {}
+        xid = self._wanted.get(field_ids.XID)
+        return GpuRequest(
+            self._fields, versions.get("driver", ""), system, age_limit(xid, self._interval) if xid else None
+        )
+
+    def _read_gpus(self, indexes: Sequence[int], request: GpuRequest, until: float) -> dict[int, GpuReadings]:
+        """Read every GPU; one that has not answered at the monotonic time `until` is not in the result."""
+        reads = {index: partial(self._gpus[index].read, request) for index in indexes}
+        read = self._calls.run(reads, until - time.monotonic())
+        waits = {index: each.activity_after for index, each in read.items() if each.activity_after is not None}
+        if waits:
+            time.sleep(min(self._patience, max(waits.values())))
+            reads = {index: partial(self._gpus[index].read_activity, request, read[index]) for index in waits}
+            done = self._calls.run(reads, until - time.monotonic())
+            read = {index: each for index, each in read.items() if index in done or index not in waits}
+        return read
 
     def _plan(self, inventory: tuple[Device, ...]) -> tuple[ReadRequest, ...]:
         if inventory != self._planned[0]:
@@ -99,63 +142,14 @@ class NvmlSource:
         return self._planned[1]
 
     def _close_if_incomplete(self) -> None:
-        if self._reopen_at is not None and self._clock() >= self._reopen_at:
+        if self._reopen_at is not None and self._clock() >= self._reopen_at and not self._calls.unreturned():
             self._reopen_at = None
             self.close()
 
-    def _collect_events(self, found: NvmlDiscovery) -> None:
-        if field_ids.XID in self._wanted:
-            gpus = [d for d in found.devices if d.device.gi < 0 and d.gpu_handle is not None]
-            self._events.collect()
-            for gpu in gpus:
-                with found.costs_only(gpu.device.uuid):
-                    self._events.watch(gpu.device.uuid, gpu.gpu_handle)
-
-    def _read_all(self, found: NvmlDiscovery, requests: Sequence[ReadRequest]) -> NvmlValues:
-        """Read every request. Those for engine activity come last: two GPM samples need time between them."""
-        devices = found.devices
-        self._reader.keep_only([each.device for each in devices if each.gpu_handle is not None])
-        activity = [request for request in requests if request.watch == "profiling"]
-        begun = [self._begin(found, devices[i]) for request in activity for i in request.devices]
-        values: NvmlValues = {index: {} for index in range(len(devices))}
-        system = system_values(self._session.versions) if not field_ids.SYSTEM.isdisjoint(self._wanted) else {}
-        for request in requests:
-            if request.watch != "profiling":
-                self._read(found, request, values, system)
-        if any(begun):
-            time.sleep(min(self._patience, self._reader.seconds_until_ready()))
-        for request in activity:
-            self._read(found, request, values, system)
-        return values
-
-    def _begin(self, found: NvmlDiscovery, target: NvmlDevice) -> bool:
-        with found.costs_only(target.device.uuid):
-            return target.device.uuid not in found.down and self._reader.begin(target)
-        return False
-
-    def _read(
-        self, found: NvmlDiscovery, request: ReadRequest, values: NvmlValues, system: Mapping[int, NvmlValue]
-    ) -> None:
-        for index in request.devices:
-            target = found.devices[index]
-            uuid = target.device.uuid
-            if uuid in found.down:
-                continue
-            with found.costs_only(uuid):
-                values[index] |= self._reader.read(target, request.fields)
-            values[index] |= {field: value for field, value in system.items() if field in request.fields}
-            if field_ids.XID in request.fields:
-                values[index][field_ids.XID] = self._events.last(
-                    uuid, age_limit(self._wanted[field_ids.XID], self._interval)
-                )
-
-    def _readings(
-        self, taken_at: float, found: NvmlDiscovery, requests: Sequence[ReadRequest], values: NvmlValues
-    ) -> Readings:
-        inventory = tuple(each.device for each in found.devices)
-        # Of a GPU that was lost during this collection nothing is exposed, not even what was read before.
-        reachable = {i: own for i, own in values.items() if inventory[i].uuid not in found.down}
-        batches, rejections = assemble(requests, reachable, self._wanted)
+    def _readings(self, taken_at: float, found: NvmlInventory) -> Readings:
+        inventory = tuple(found.devices)
+        values = {index: own for index, own in enumerate(found.values) if own is not None}
+        batches, rejections = assemble(self._plan(inventory), values, self._wanted)
         return Readings(
             source=self.name,
             taken_at=taken_at,
@@ -166,3 +160,10 @@ class NvmlSource:
             problems=tuple(found.problems),
             versions=dict(self._session.versions),
         )
+
+
+def _gpu_count() -> int:
+    try:
+        return int(pynvml.nvmlDeviceGetCount())
+    except pynvml.NVMLError as error:
+        raise source_error(error.value) from error

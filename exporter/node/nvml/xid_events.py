@@ -1,4 +1,4 @@
-"""Receives XIDs (the driver's GPU error codes) from NVML events: every collection empties an event set without waiting.
+"""Receives XIDs (the driver's GPU error codes) from NVML events: every collection empties event sets without waiting.
 
 NVML reports only what happens while a GPU is registered in a set: events from before, and from while the set was
 closed, are lost. Events are registered on a GPU, never on a MIG device. In MIG mode a process without privileges
@@ -19,13 +19,17 @@ MAX_EVENTS = 256
 """Per collection; further events stay in the set for the next one, so that a storm does not delay a collection."""
 
 
-class XidEvents:
-    """The last XID of each GPU and when it was received, kept for the life of the source. For use by one thread."""
+LastXids = dict[str, tuple[int, float]]
+"""By UUID, the last XID of each GPU and when it was received; kept for the life of the source."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+
+class XidEvents:
+    """The event set of one GPU: a set of several could not be waited for without waiting for each of them."""
+
+    def __init__(self, clock: Callable[[], float], last: LastXids) -> None:
+        """`last` is kept when this is closed. For use by one thread at a time."""
+        self._clock, self._last = clock, last
         self._set: Any = None
-        self._last: dict[str, tuple[int, float]] = {}
         self._watched: dict[int | None, str] = {}
         """UUIDs by the address in the GPU's handle. After a fatal XID the GPU is lost: its UUID cannot be read then."""
 
@@ -50,7 +54,7 @@ class XidEvents:
                 event = pynvml.nvmlEventSetWait_v2(self._set, 0)  # 0 ms: NVML_ERROR_TIMEOUT when the set is empty
             except pynvml.NVMLError as error:
                 if error.value != TIMEOUT:
-                    self.close()  # one lost GPU makes the whole set unusable: watch() creates a new one
+                    self.close()  # the GPU was lost: watch() creates a new set
                 return
             self._record(event)
 

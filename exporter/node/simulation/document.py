@@ -110,6 +110,8 @@ class CallFault(
     """Seconds."""
     hang: bool = False
     crash: bool = False
+    device: str = ""
+    """UUID of the GPU whose calls are concerned, its MIG devices included; empty means every one. NVML only."""
 
 
 class Disconnect(

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from exporter.node.simulation.document import (
+    CallFault,
     Fields,
     GpuLoss,
     GpuSpec,
@@ -97,6 +98,8 @@ def _errors(document: ScenarioDocument) -> Iterator[str]:
         place = f"$.events[{number}]"
         match event:
             case GpuLoss(device) | MigChange(device) | XidEvent(device):
+                yield from _unknown_gpu(f"{place}.device", device, uuids)
+            case CallFault(device=device) if device:
                 yield from _unknown_gpu(f"{place}.device", device, uuids)
             case SampleFault():
                 yield from _sample_fault_errors(place, event, uuids)

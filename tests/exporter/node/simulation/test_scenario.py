@@ -185,6 +185,11 @@ def test_what_is_not_a_scenario_is_an_error_with_one_message(document, message):
         ),
         (
             [gpu()],
+            {"events": [{"event": "call", "function": "nvmlInit", "device": "GPU-b"}]},
+            "no device has the uuid 'GPU-b' - at `$.events[0].device`",
+        ),
+        (
+            [gpu()],
             {"events": [{"event": "samples", "stale": True, "devices": ["GPU-b/1"]}]},
             "no device has the uuid 'GPU-b/1' - at `$.events[0].devices`",
         ),
