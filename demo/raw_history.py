@@ -15,10 +15,10 @@ from exporter.cluster.config import ClusterConfig
 from exporter.cluster.pipeline import ClusterPipeline
 from exporter.metric import Family
 from exporter.node.attribution.attribute import AttributionRules
+from exporter.node.counters_watch import load_counters
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.labels import LabelStyle
 from exporter.node.pipeline import NodePipeline, NodeSources
-from exporter.node.program import load_counters
 from exporter.node.simulation.kubelet import ScenarioKubelet
 from exporter.node.simulation.scenario import load
 from exporter.node.simulation.source import SimulatedSource

@@ -7,10 +7,10 @@ from exporter.cluster.metrics.families import METRICS as WATCHER_METRICS
 from exporter.exposition.exporter_metrics import CONTRACT, ConfigState, ExporterMetrics
 from exporter.metric import Kind, LabelSchema, Metric
 from exporter.node.attribution.metrics import METRICS as ALLOCATION_METRICS
+from exporter.node.counters_watch import load_counters
 from exporter.node.devices.labels import LabelStyle, device_schema
 from exporter.node.devices.metrics import METRICS as DEVICE_METRICS
 from exporter.node.devices.metrics import dcgm_metric
-from exporter.node.program import load_counters
 from exporter.snapshot import Snapshot, SourceHealth, SourceProblem
 
 

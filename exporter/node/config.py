@@ -27,7 +27,7 @@ class NodeConfig:
     interval: float
     """Seconds between collections."""
     counters_file: Path | None
-    """The counters file; None means the built-in default."""
+    """The counters file that was named; None where none was."""
     kubernetes: bool
     """Whether devices are attributed to pods."""
     kubelet_socket: str
@@ -39,6 +39,8 @@ class NodeConfig:
     """Further resource names that mean GPUs."""
     expected_gpus: int
     style: LabelStyle
+    usual_counters_file: Path = Path(DEFAULT_COUNTERS)
+    """The counters file where none was named, while something is there; the built-in list otherwise."""
     warnings: tuple[str, ...] = ()
     """Messages for the log, about what was given and is not used as it is."""
 
@@ -50,7 +52,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         log=log_options(arguments),
         source=arguments.source or _usual_source(arguments),
         interval=max(arguments.collect_interval, MIN_INTERVAL_MS) / 1000,
-        counters_file=counters_path(arguments.collectors),
+        counters_file=Path(arguments.collectors) if arguments.collectors else None,
         kubernetes=arguments.kubernetes,
         kubelet_socket=arguments.pod_resources_kubelet_socket,
         remote=arguments.remote_hostengine_info or None,
@@ -80,22 +82,6 @@ def _warnings(arguments: Arguments, environment: Mapping[str, str]) -> Iterator[
 def node_name(environment: Mapping[str, str]) -> str:
     """The Kubernetes node name from NODE_NAME where it is set, else the machine's host name."""
     return environment.get("NODE_NAME") or socket.gethostname()
-
-
-def counters_path(given: str | None, usual: Path = Path(DEFAULT_COUNTERS)) -> Path | None:
-    """The counters file to read. None means our built-in default, where no flag gives one and nothing is at `usual`.
-
-    A path where something is that cannot be used is returned all the same: to read it is an error with a message.
-    """
-    if given:
-        return Path(given)
-    try:
-        usual.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError:
-        return usual
-    return usual
 
 
 def label_style(arguments: Arguments, environment: Mapping[str, str]) -> LabelStyle:

@@ -1,16 +1,14 @@
 """Builds and runs the node exporter from its configuration: pipeline, collection loop and web server.
 
-The counters file (which fields are exposed) is read here. A reload, when the file has changed or on SIGHUP, reads it
-again; the running reader and pipeline are told of new content, and keep all that they know.
+The counters file states which fields are exposed. A reload, when the file is due or on SIGHUP, reads it again; the
+running reader and pipeline are told of new content, and keep all that they know.
 """
 
-import hashlib
 import logging
 import threading
 import time
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass, replace
-from importlib.resources import files
+from dataclasses import replace
 from pathlib import Path
 
 from exporter.collection_loop import CollectionLoop
@@ -21,12 +19,11 @@ from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.config import NodeConfig
+from exporter.node.counters_watch import CountersWatch, UnusableCountersError
 from exporter.node.dcgm.reasons import DcgmReason
-from exporter.node.devices import regular_file
-from exporter.node.devices.counters_file import Counters, decode, parse
+from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.pci import PciBus
-from exporter.node.devices.regular_file import UnreadableFileError
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import COMMAND, Reader
@@ -36,58 +33,11 @@ from exporter.source import Source
 
 logger = logging.getLogger(__name__)
 
-BUILT_IN = files("exporter.node.devices") / "defaults" / "default-counters.csv"
-"""The counters file that is used without one of the user's."""
-MAX_COUNTERS_BYTES = 1 << 20
-"""The largest counters file: as much as a ConfigMap can hold."""
 DRIVER = Path("/proc/driver/nvidia/version")
 """There while the NVIDIA kernel driver is loaded, also in a container."""
 LIBRARY_MISSING_SECONDS = 300.0
 """How long libraries may be missing. NVIDIA's container runtime injects the driver's only when a container starts."""
 LIBRARY_MISSING = frozenset({DcgmReason.LIBRARY_MISSING, NvmlReason.LIBRARY_MISSING})
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedCounters:
-    """A counters file that was read, and the SHA-256 of its content."""
-
-    counters: Counters
-    sha256: str
-
-    def state(self) -> ConfigState:
-        """The state from now on, with this file in use."""
-        return ConfigState(self.sha256, successful=True, at=time.time(), rejected_rows=len(self.counters.problems))
-
-
-def load_counters(path: Path | None) -> LoadedCounters:
-    """Read the file, or the built-in default without one.
-
-    Raises UnusableCountersError when it cannot be read, or no row of it can be used.
-    """
-    file = str(path or BUILT_IN.name)
-    try:
-        content = BUILT_IN.read_bytes() if path is None else regular_file.read(path, MAX_COUNTERS_BYTES)
-    except UnreadableFileError as error:
-        problem = f"cannot be read: {error}"
-        raise UnusableCountersError(f"counters file {file} {problem}", problem) from None
-    counters = parse(decode(content), file)
-    if not counters.rows:
-        first = f"the first problem: {counters.problems[0]}" if counters.problems else "it has none"
-        message = f"no row of the counters file {file} can be used; {first}"
-        raise UnusableCountersError(message, "has no row that can be used")
-    return LoadedCounters(counters, hashlib.sha256(content).hexdigest())
-
-
-class UnusableCountersError(ConfigError):
-    """A counters file cannot be used. The text names it; `problem` is what is wrong, without its path and content."""
-
-    def __init__(self, message: str, problem: str) -> None:
-        super().__init__(message)
-        self.problem = problem
-
-    def for_response(self) -> str:
-        """The message for an HTTP response, in which no path may be."""
-        return f"the counters file {self.problem}; the log names it"
 
 
 class NodeProgram:
@@ -104,7 +54,7 @@ class NodeProgram:
         self._reload = threading.Event()
         self._library_missing_since: float | None = None
         self._unusable: str | None = None
-        self._signature = self._file_signature()
+        self._counters_watch = CountersWatch(config.counters_file, config.usual_counters_file, clock)
         counters, self.config_state = self._first_counters()
         self._reader = self._start_reader(counters)
         self._pipeline = self._build(counters)
@@ -112,12 +62,11 @@ class NodeProgram:
             logger.warning("the GPUs are simulated: nothing in /metrics is measured")
 
     def collect(self) -> Snapshot:
-        """Make one collection, after reloading the counters file if it has changed or that was asked for."""
-        # Taken before the file is read: a change during the reading is found by the next collection.
-        before, self._signature = self._signature, self._file_signature()
-        if self._reload.is_set() or self._signature != before:
+        """Make one collection, after reloading the counters file if it is due or that was asked for."""
+        asked = self._reload.is_set()
+        if asked or self._counters_watch.due():
             self._reload.clear()
-            self._reload_counters()
+            self._reload_counters(asked=asked)
         snapshot = self._pipeline.collect()
         self._note_missing_library(snapshot)
         return snapshot
@@ -147,23 +96,21 @@ class NodeProgram:
         The built-in list is no substitute: it would expose what the user did not ask for, as if all were well.
         """
         try:
-            loaded = load_counters(self._config.counters_file)
+            loaded = self._counters_watch.read()
         except UnusableCountersError as error:
             logger.error("%s; no field is read until it is mended", error)  # noqa: TRY400 - as below
             self._unusable = error.for_response()
             return Counters((), ()), ConfigState(None, successful=False)
-        self._log_problems(loaded)
+        loaded.log_problems()
         return loaded.counters, loaded.state()
 
-    def _file_signature(self) -> tuple[int, ...]:
-        file = self._config.counters_file
-        return regular_file.signature(file) if file else ()
-
-    def _reload_counters(self) -> None:
+    def _reload_counters(self, *, asked: bool) -> None:
+        known = self._counters_watch.failure
         try:
-            loaded = load_counters(self._config.counters_file)
+            loaded = self._counters_watch.read()
         except UnusableCountersError as error:
-            logger.error("reload: %s; the counters stay as they were", error)  # noqa: TRY400 - a traceback adds nothing
+            if asked or str(error) != known:
+                logger.error("reload: %s; the counters stay as they were", error)  # noqa: TRY400 - no traceback
             self.config_state = replace(self.config_state, successful=False)
             self._unusable = self._unusable and error.for_response()
             return
@@ -173,7 +120,7 @@ class NodeProgram:
         if same:
             logger.info("reload: the content of the counters file is the one in use")
             return
-        self._log_problems(loaded)
+        loaded.log_problems()
         self._reader.want(_wanted(loaded.counters))
         self._pipeline.use(loaded.counters)
         logger.info("reload: %d rows of the counters file are in use", len(loaded.counters.rows))
@@ -219,10 +166,6 @@ class NodeProgram:
         if self._config.source == "simulated":
             return self._config.expected_gpus
         return max(self._config.expected_gpus, self._pci.count_gpus())
-
-    def _log_problems(self, loaded: LoadedCounters) -> None:
-        for problem in loaded.counters.problems:
-            logger.warning("%s", problem)
 
     def _note_missing_library(self, snapshot: Snapshot) -> None:
         missing = any(health.reason in LIBRARY_MISSING for health in snapshot.health)

@@ -13,12 +13,12 @@ from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
 from exporter.exposition.exposition import Exposition
 from exporter.exposition.render import render
 from exporter.node.attribution.attribute import AttributionRules
+from exporter.node.counters_watch import load_counters
 from exporter.node.devices.counters_file import parse
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.field import fields
 from exporter.node.devices.labels import LabelStyle
 from exporter.node.pipeline import NodePipeline, NodeSources
-from exporter.node.program import load_counters
 from exporter.node.simulation.kubelet import ScenarioKubelet
 from exporter.node.simulation.scenario import builtin, load
 from exporter.node.simulation.source import SimulatedSource

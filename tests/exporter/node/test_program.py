@@ -14,9 +14,11 @@ from exporter import cli
 from exporter.config import ConfigError
 from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.node.config import node_config
-from exporter.node.program import LIBRARY_MISSING_SECONDS, MAX_COUNTERS_BYTES, NodeProgram, load_counters
+from exporter.node.counters_watch import MAX_COUNTERS_BYTES, load_counters
+from exporter.node.program import LIBRARY_MISSING_SECONDS, NodeProgram
 from exporter.node.simulation.scenario import load
 from simulators.kubelet import SimulatedKubelet
+from tests.file_lease import unreadable
 
 
 @pytest.fixture
@@ -24,9 +26,10 @@ def program(tmp_path):
     """Makes programs from command-line flags; a test sets the clock."""
     made = []
 
-    def make(*flags, driver=tmp_path / "driver", clock=lambda: 0.0):
+    def make(*flags, driver=tmp_path / "driver", clock=lambda: 0.0, usual=tmp_path / "nothing"):
         arguments = cli.parse(["node", "--collect-interval", "5000", *flags], {})
-        made.append(NodeProgram(node_config(arguments, {"NODE_NAME": "node-1"}), clock, driver))
+        config = replace(node_config(arguments, {"NODE_NAME": "node-1"}), usual_counters_file=usual)
+        made.append(NodeProgram(config, clock, driver))
         return made[-1]
 
     yield make
@@ -239,6 +242,45 @@ def test_a_change_as_kubernetes_makes_it_in_a_config_map_is_taken_up(program, tm
     (tmp_path / "..data_tmp").symlink_to("2")
     (tmp_path / "..data_tmp").rename(tmp_path / "..data")
     assert dcgm_names(made) == ["DCGM_FI_DEV_SM_CLOCK"]
+
+
+def test_a_file_that_cannot_be_read_for_a_moment_is_read_again_without_any_change_of_it(program, tmp_path, caplog):
+    file, now = tmp_path / "counters.csv", [0.0]
+    file.write_bytes(TEMP)
+    made = program("--source", "simulated", "-f", str(file), clock=lambda: now[0])
+    file.write_bytes(TEMP + CLOCK)
+    with unreadable(file):
+        for _ in range(5):
+            now[0] += 60
+            made.collect()
+    assert not made.config_state.successful
+    (logged,) = [text for text in caplog.messages if "reload: " in text]
+    assert "cannot be read: Resource temporarily unavailable" in logged
+    now[0] += 60
+    assert dcgm_names(made) == ["DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK"]
+    assert made.config_state.successful
+
+
+def test_a_start_with_a_file_that_cannot_be_read_for_a_moment_becomes_ready_without_any_change_of_it(program, tmp_path):
+    file, now = tmp_path / "counters.csv", [0.0]
+    file.write_bytes(TEMP)
+    with unreadable(file):
+        made = program("--source", "simulated", "-f", str(file), clock=lambda: now[0])
+        assert "Resource temporarily unavailable" in made.unready()
+    now[0] += 60
+    assert dcgm_names(made) == ["DCGM_FI_DEV_GPU_TEMP"]
+    assert made.unready() is None
+
+
+def test_a_file_that_comes_to_the_usual_path_after_the_start_is_taken_up(program, tmp_path):
+    file = tmp_path / "counters.csv"
+    made = program("--source", "simulated", usual=file)
+    assert len(dcgm_names(made)) > 20
+    file.write_bytes(TEMP)
+    assert dcgm_names(made) == ["DCGM_FI_DEV_GPU_TEMP"]
+    file.unlink()
+    assert dcgm_names(made) == ["DCGM_FI_DEV_GPU_TEMP"]
+    assert not made.config_state.successful
 
 
 @UNUSABLE
