@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exporter.config import MAX_INTERVAL_SECONDS, ConfigError
+from exporter.node.dcgm.address import AddressError, parse_address
 from exporter.web import listener
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -84,6 +85,16 @@ def _address(text: str) -> str:
     return text
 
 
+def _host_engine(text: str) -> str:
+    """The address of a host engine as it was given; an empty text is read as itself: none is named."""
+    try:
+        if text:
+            parse_address(text)
+    except AddressError as error:
+        raise ConfigError(str(error)) from None
+    return text
+
+
 def text_value(placeholder: str) -> FlagValue:
     """Any text."""
     return FlagValue(str, placeholder)
@@ -112,4 +123,5 @@ SECONDS = FlagValue(_seconds, "SECONDS")
 ADDRESS = FlagValue(_address, "ADDRESS")
 OPTIONAL_ADDRESS = FlagValue(lambda text: _address(text) if text else "", "ADDRESS")
 """An empty text means none."""
+HOST_ENGINE = FlagValue(_host_engine, "ADDRESS")
 FILE = text_value("FILE")

@@ -11,6 +11,7 @@ from exporter.flag_values import (
     BOOLEAN,
     COUNT,
     FILE,
+    HOST_ENGINE,
     MILLISECONDS,
     NAMES,
     OPTIONAL_ADDRESS,
@@ -106,8 +107,9 @@ READING = (
     ),
     Flag(
         "remote-hostengine-info",
-        text_value("ADDRESS"),
-        "host engine as host:port, tcp://host:port or unix:///path; the only source, unless --source is given too",
+        HOST_ENGINE,
+        "host engine as host:port, tcp://host:port, [IPv6]:port or unix:///path; "
+        "the only source, unless --source is given too",
         "r",
         "DCGM_REMOTE_HOSTENGINE_INFO",
     ),

@@ -127,6 +127,7 @@ def test_a_variable_is_checked_as_its_flag_is(command, flag):
 def test_at_least_the_variables_of_choices_numbers_and_addresses_are_checked():
     checked = {each.values[1].variable for each in with_variables()}
     assert checked >= {"GPUGAUGE_SOURCE", "GPUGAUGE_HOSTNAME_LABEL", "DCGM_EXPORTER_INTERVAL", "DCGM_EXPORTER_LISTEN"}
+    assert "DCGM_REMOTE_HOSTENGINE_INFO" in checked
 
 
 def test_the_log_format_may_be_in_capitals():

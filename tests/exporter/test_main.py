@@ -49,6 +49,15 @@ def test_a_mistake_in_a_variable_is_one_message_and_exit_code_2():
     assert done.stderr == "gpugauge: GPUGAUGE_SOURCE: 'dcgmm' is none of auto, dcgm, nvml, simulated\n"
 
 
+def test_a_malformed_address_of_a_host_engine_is_one_message_and_exit_code_2():
+    problem = "'[::1' is neither host:port, tcp://host:port, [IPv6]:port nor unix:///path\n"
+    for origin, done in (
+        ("-r", gpugauge("-r", "[::1")),
+        ("DCGM_REMOTE_HOSTENGINE_INFO", gpugauge(DCGM_REMOTE_HOSTENGINE_INFO="[::1")),
+    ):
+        assert (done.returncode, done.stderr) == (2, f"gpugauge: {origin}: {problem}")
+
+
 def test_a_watcher_that_knows_no_api_server_says_so_once_and_ends(tmp_path):
     done = gpugauge("cluster", "--address", "127.0.0.1:0", HOME=str(tmp_path))
     assert done.returncode == 2

@@ -1,13 +1,21 @@
 """Parses the address of a host engine (nv-hostengine), the value of option `-r`, into what libdcgm takes. No I/O."""
 
+import re
 from dataclasses import dataclass
-
-from exporter.node.dcgm.reasons import DcgmReason
-from exporter.source import SourceError
+from ipaddress import AddressValueError, IPv6Address
 
 PORT = 5555
 """The port that nv-hostengine listens on without its option `-p`."""
 SOCKET = "/tmp/nv-hostengine"  # noqa: S108 - nv-hostengine's own default (its `-d`)
+MAX_PORT = 65535
+MAX_PATH_BYTES = 107
+"""The longest path of a unix socket (unix(7))."""
+
+_HOST_AND_PORT = re.compile(r"(?:\[(?P<six>[^\[\]]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?")
+
+
+class AddressError(Exception):
+    """The text is no address of a host engine. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,27 +32,31 @@ class Address:
 def parse_address(remote: str) -> Address:
     """Parse `host` or `host:port` (also after `tcp://`, an IPv6 host in brackets), `unix:///path` or an absolute path.
 
-    Raises SourceError `address_invalid` with a message that names the value.
+    Raises AddressError.
     """
     if remote.startswith(("unix://", "/")):
-        path = remote.removeprefix("unix://")
-        if not path.startswith("/"):
-            raise SourceError(
-                DcgmReason.ADDRESS_INVALID, f"host engine address {remote!r}: the socket's path must be absolute"
-            )
-        return Address(path, is_unix=True)
-    host, port = _host_and_port(remote.removeprefix("tcp://"))
-    if not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536:  # noqa: PLR2004 - the largest port
-        raise SourceError(
-            DcgmReason.ADDRESS_INVALID,
-            f"host engine address {remote!r} is neither host:port, tcp://host:port nor unix:///path",
+        return Address(_path(remote), is_unix=True)
+    found = _HOST_AND_PORT.fullmatch(remote.removeprefix("tcp://"))
+    if found is None or not 0 < int(found["port"] or PORT) <= MAX_PORT or not _is_ipv6(found["six"]):
+        raise AddressError(f"{remote!r} is neither host:port, tcp://host:port, [IPv6]:port nor unix:///path")
+    host = found["name"] or f"[{found['six']}]"
+    return Address(f"{host}:{found['port'] or PORT}")
+
+
+def _path(remote: str) -> str:
+    path = remote.removeprefix("unix://")
+    # What is not printable includes the bytes that are not UTF-8, which cannot be encoded.
+    if not path.startswith("/") or not path.isprintable() or len(path.encode()) > MAX_PATH_BYTES:
+        raise AddressError(
+            f"{remote!r} is no socket: its path must be absolute, printable, at most {MAX_PATH_BYTES} bytes"
         )
-    return Address(f"{host}:{port}")
+    return path
 
 
-def _host_and_port(text: str) -> tuple[str, str]:
-    if text.startswith("["):  # an IPv6 address: its colons do not begin a port
-        host, _, rest = text.partition("]")
-        return f"{host}]", rest.removeprefix(":") or str(PORT)
-    host, colon, port = text.partition(":")
-    return host, port if colon else str(PORT)
+def _is_ipv6(host: str | None) -> bool:
+    """Whether the host in brackets is an IPv6 address; there may be none."""
+    try:
+        IPv6Address(host or "::")
+    except AddressValueError:
+        return False
+    return True

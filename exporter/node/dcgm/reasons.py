@@ -30,11 +30,6 @@ class DcgmReason(Reason):
         "libdcgm answered with records of another layout than asked for; none of their values is exposed.",
         "Report the versions of libdcgm and of the host engine.",
     )
-    ADDRESS_INVALID = (
-        "address_invalid",
-        "The address of the host engine cannot be parsed.",
-        "Give -r as host:port, tcp://host:port or unix:///path.",
-    )
     CONNECTION_LOST = (
         "connection_lost",
         "The host engine cannot be reached, or the connection to it broke.",

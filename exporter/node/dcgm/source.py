@@ -31,7 +31,7 @@ class DcgmSource:
     """A DeviceSource over libdcgm. `config.remote` is the address of a host engine; None means an embedded engine.
 
     Reasons of its SourceErrors are DcgmReasons: those of `reasons.BY_STATUS` and `library_missing`,
-    `library_unsupported`, `address_invalid`, `engine_unhealthy`, `engine_dead`, `no_devices`, `layout_mismatch`.
+    `library_unsupported`, `engine_unhealthy`, `engine_dead`, `no_devices`, `layout_mismatch`.
     """
 
     name = "dcgm"

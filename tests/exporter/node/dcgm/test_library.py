@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from exporter.node.dcgm import layout
-from exporter.node.dcgm.address import Address, parse_address
+from exporter.node.dcgm.address import Address, AddressError, parse_address
 from exporter.node.dcgm.library import SIGNATURES, StatusError, open_library
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.source import SourceError
@@ -109,6 +109,8 @@ def test_a_status_becomes_a_reason_and_a_message():
         ("tcp://10.0.0.1:5555", Address("10.0.0.1:5555")),
         ("[::1]:5555", Address("[::1]:5555")),
         ("[::1]", Address("[::1]:5555")),
+        ("tcp://[fe80::1%eth0]:1", Address("[fe80::1%eth0]:1")),
+        ("gpu_engine.monitoring.svc", Address("gpu_engine.monitoring.svc:5555")),
         ("unix:///tmp/nv-hostengine", Address("/tmp/nv-hostengine", is_unix=True)),
         ("/tmp/nv-hostengine", Address("/tmp/nv-hostengine", is_unix=True)),
     ],
@@ -118,10 +120,25 @@ def test_host_engine_addresses_are_accepted_in_every_usual_form(remote, address)
 
 
 @pytest.mark.parametrize(
-    "remote", ["", "host:", "host:port", "host:0", "host:70000", "unix://tmp/x", "http://host:1/x"]
+    "remote",
+    [
+        *(
+            "",
+            "host:",
+            "host:port",
+            "host:0",
+            "host:70000",
+            "host:\u0665",
+            "host name",
+            "host:5555\n",
+            "a:b:5555",
+            "::1",
+        ),
+        *("http://host:1/x", "tcp://", "user@host", "[::1", "[::1]5555", "[::1]:", "[host]:5555", "[]:5555"),
+        *("unix://tmp/x", "unix://", f"/{'x' * 107}", "/tmp/\udcff"),
+    ],
 )
 def test_any_other_address_is_rejected_with_a_message_that_names_it(remote):
-    with pytest.raises(SourceError, match="host engine address") as caught:
+    with pytest.raises(AddressError) as caught:
         parse_address(remote)
-    assert caught.value.reason == "address_invalid"
-    assert repr(remote) in str(caught.value)
+    assert str(caught.value).startswith(f"{remote!r} is ")
