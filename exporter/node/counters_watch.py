@@ -25,6 +25,8 @@ BUILT_IN = files("exporter.node.devices") / "defaults" / "default-counters.csv"
 """The counters file that is used without one of the user's."""
 MAX_COUNTERS_BYTES = 1 << 20
 """The largest counters file: as much as a ConfigMap can hold."""
+LOGGED_PROBLEMS = 20
+"""How many rows that cannot be used are logged one by one: a file of 1 MiB can have hundreds of thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,12 @@ class LoadedCounters:
         return ConfigState(self.sha256, successful=True, at=time.time(), rejected_rows=len(self.counters.problems))
 
     def log_problems(self) -> None:
-        """Log each row that cannot be used."""
-        for problem in self.counters.problems:
+        """Log the first rows that cannot be used, and how many more there are."""
+        problems = self.counters.problems
+        for problem in problems[:LOGGED_PROBLEMS]:
             logger.warning("%s", problem)
+        if len(problems) > LOGGED_PROBLEMS:
+            logger.warning("%d more rows of the counters file cannot be used", len(problems) - LOGGED_PROBLEMS)
 
 
 class UnusableCountersError(ConfigError):

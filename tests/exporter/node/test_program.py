@@ -344,3 +344,16 @@ def test_a_row_that_cannot_be_used_is_logged_and_left_out(program, tmp_path, cap
     file.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, x\nDCGM_FI_NO_SUCH_FIELD, gauge, x\n")
     program("--source", "simulated", "-f", str(file))
     assert f"{file}, line 2: unknown field 'DCGM_FI_NO_SUCH_FIELD'" in caplog.messages
+
+
+@pytest.mark.parametrize(("bad", "more"), [(20, []), (21, [1]), (5000, [4980])])
+def test_of_many_rows_that_cannot_be_used_the_first_are_logged_and_the_others_counted(
+    program, tmp_path, caplog, bad, more
+):
+    file = tmp_path / "counters.csv"
+    file.write_bytes(TEMP + b"no row\n" * bad)
+    made = program("--source", "simulated", "-f", str(file))
+    expected = [f"{file}, line {line}: expected 'name, type, help', found 'no row'" for line in range(2, 22)]
+    expected += [f"{count} more rows of the counters file cannot be used" for count in more]
+    assert [text for text in caplog.messages if "row" in text] == expected
+    assert made.config_state.rejected_rows == bad
