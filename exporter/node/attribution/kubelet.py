@@ -32,6 +32,11 @@ from exporter.source import SourceError
 DEADLINE_SECONDS = 5.0
 ANSWER_BYTES = 16 * 2**20
 """A thousand pods with 48 devices each make 3.4 MB; gRPC's own limit of 4 MiB has been too small in practice."""
+MAX_ALLOCATIONS = 65_536
+"""The most allocations of GPU devices that are used, because each takes memory: 16 MiB can have 400,000 of them.
+
+16 GPUs with 7 MIG devices each, all given to containers through 500 replicas, make 56,000.
+"""
 EMPTY_LIST_SECONDS = 60.0
 """How long an empty list is rejected after the last one with pods."""
 
@@ -73,6 +78,11 @@ class KubeletReason(Reason):
         "too_large",
         f"The kubelet's answer is larger than {ANSWER_BYTES // 2**20} MiB.",
         "Report it with the number of pods and devices of the node.",
+    )
+    TOO_MANY_ALLOCATIONS = (
+        "too_many_allocations",
+        f"The kubelet lists more than {MAX_ALLOCATIONS} allocations of GPU devices; none is used.",
+        "Check the number of replicas that the device plugin makes, and which names --nvidia-resource-names adds.",
     )
     UNIMPLEMENTED = (
         "unimplemented",
@@ -160,7 +170,7 @@ class Kubelet:
         """Make the call. Returns the number of pods, and what they are given."""
         try:
             answer: ListPodResourcesResponse = self._lister.List(ListPodResourcesRequest(), timeout=self._deadline)
-            return len(answer.pod_resources), tuple(sorted(set(_allocations(answer, self._gpus))))
+            return len(answer.pod_resources), _distinct(_allocations(answer, self._gpus))
         except grpc.RpcError as error:
             raise _source_error(error) from error
         except DecodeError as error:
@@ -247,20 +257,42 @@ def _reason(code: grpc.StatusCode, details: str) -> KubeletReason:
     return _BY_CODE.get(code, KubeletReason.UNAVAILABLE)
 
 
+def _distinct(found: Iterator[Allocation]) -> Allocations:
+    """Sort the allocations and leave out repetitions. Raises SourceError where there are too many.
+
+    A part of them is no answer: the devices of the others would look unallocated.
+    """
+    distinct: set[Allocation] = set()
+    for allocation in found:
+        distinct.add(allocation)
+        if len(distinct) > MAX_ALLOCATIONS:
+            raise SourceError(
+                KubeletReason.TOO_MANY_ALLOCATIONS,
+                f"the kubelet lists more than {MAX_ALLOCATIONS} allocations of GPU devices",
+            )
+    return tuple(sorted(distinct))
+
+
 def _allocations(answer: ListPodResourcesResponse, gpus: GpuResources) -> Iterator[Allocation]:
+    """Every allocation, as listed. Allocations have names in common: each access to a field makes a new text."""
+    resources: dict[str, str] = {}
     for pod in answer.pod_resources:
+        namespace, name = pod.namespace, pod.name
         for container in pod.containers:
+            container_name = container.name
             for resource, device_id in _devices(container, gpus):
-                yield Allocation(pod.namespace, pod.name, container.name, resource, device_id)
+                yield Allocation(namespace, name, container_name, resources.setdefault(resource, resource), device_id)
 
 
 def _devices(container: ContainerResources, gpus: GpuResources) -> Iterator[tuple[str, str]]:
     """Decode one entry after another, so that no more than one of other resources is in memory. Raises DecodeError."""
     for entry in map(ContainerDevices.FromString, container.devices):
-        if names_gpu(entry.resource_name, gpus):
+        resource = entry.resource_name
+        if names_gpu(resource, gpus):
             for device_id in entry.device_ids:
-                yield entry.resource_name, device_id
+                yield resource, device_id
     for claim in map(DynamicResource.FromString, container.dynamic_resources):
         for device in claim.claim_resources:
-            if names_gpu(device.driver_name, gpus):
-                yield device.driver_name, f"{device.pool_name}/{device.device_name}"
+            driver = device.driver_name
+            if names_gpu(driver, gpus):
+                yield driver, f"{device.pool_name}/{device.device_name}"

@@ -1,6 +1,7 @@
 """The kubelet as a source, against a real gRPC server on a unix socket."""
 
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocation, LastKnownAllocations
-from exporter.node.attribution.kubelet import ANSWER_BYTES, DEADLINE_SECONDS, Kubelet, KubeletReason
+from exporter.node.attribution.kubelet import ANSWER_BYTES, DEADLINE_SECONDS, MAX_ALLOCATIONS, Kubelet, KubeletReason
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     ContainerDevices,
     ContainerResources,
@@ -279,40 +280,68 @@ def test_an_answer_over_grpcs_own_limit_of_4_mib_is_read(server, kubelet):
 
 
 RESIDENT = """
-import pathlib, sys
+import itertools, pathlib, sys
 from exporter.node import program
 from exporter.node.attribution.kubelet import Kubelet
-kubelet = Kubelet(pathlib.Path(sys.argv[1]))
+from exporter.source import SourceError
+kubelet = Kubelet(pathlib.Path(sys.argv[1]), clock=itertools.count(0.0, 3600.0).__next__)
 for _ in range(3):
-    print(len(kubelet.read()))
+    try:
+        print(len(kubelet.read()))
+    except SourceError as error:
+        print(error.reason)
 status = pathlib.Path("/proc/self/status").read_text().splitlines()
 print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
 """
-"""Reads three times; prints the number of allocations each time, then the most memory that was resident, in KiB."""
+"""Reads three times; prints the number of allocations or the reason, then the most memory that was resident, in KiB."""
+DEVICES_PER_POD = 256
 
 
-def large_response(resource):
-    """Nearly 16 MiB: pods with many devices of this resource, and one with a GPU."""
-    numbers = range(400)
-    devices = [ContainerDevices(resource_name=resource, device_ids=[f"{resource}-{n:030d}"]) for n in numbers]
-    many = ContainerResources(name="main", devices=[device.SerializeToString() for device in devices])
-    gpu = ContainerDevices(resource_name=GPU, device_ids=["GPU-0"])
-    pods = [PodResources(name="gpu", containers=[ContainerResources(devices=[gpu.SerializeToString()])])]
-    size = PodResources(name="pod-000", containers=[many]).ByteSize() + 8
-    pods += [PodResources(name=f"pod-{n:03d}", containers=[many]) for n in range(ANSWER_BYTES // size)]
-    return ListPodResourcesResponse(pod_resources=pods)
+def pod(number, resource):
+    """A pod with many devices of this resource, each with an id of its own."""
+    ids = [f"{resource}-{number:06d}-{n:020d}" for n in range(DEVICES_PER_POD)]
+    devices = [ContainerDevices(resource_name=resource, device_ids=[each]).SerializeToString() for each in ids]
+    return PodResources(name=f"pod-{number:06d}", containers=[ContainerResources(name="main", devices=devices)])
+
+
+def large_response(gpus):
+    """Nearly 16 MiB: pods with so many GPUs, or as many as there is room for, then pods with other devices."""
+    pods = (pod(n, GPU if n * DEVICES_PER_POD < gpus else "example.com/fuse") for n in itertools.count())
+    response, size = ListPodResourcesResponse(), 0
+    while (size := size + (more := next(pods)).ByteSize() + 8) < ANSWER_BYTES:
+        response.pod_resources.append(more)
+    return response
 
 
 @pytest.mark.process
-def test_an_answer_of_16_mib_takes_no_more_than_200_mib_of_memory(server, socket_path):
-    response = large_response("example.com/fuse")
+@pytest.mark.parametrize(
+    ("gpus", "result"),
+    [(256, "256"), (MAX_ALLOCATIONS, str(MAX_ALLOCATIONS)), (math.inf, "too_many_allocations")],
+)
+def test_an_answer_of_16_mib_takes_no_more_than_200_mib_of_memory(server, socket_path, gpus, result):
+    response = large_response(gpus)
     assert 0.99 * ANSWER_BYTES < response.ByteSize() < ANSWER_BYTES
     server.behavior = ListBehavior(response=response)
     command = [sys.executable, "-c", RESIDENT, str(socket_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    *allocations, resident = map(int, done.stdout.split())
-    assert allocations == [1, 1, 1]
-    assert resident < 200 * 1024
+    *results, resident = done.stdout.split()
+    assert results == [result] * 3
+    assert int(resident) < 200 * 1024
+
+
+@pytest.mark.parametrize(("more", "result"), [(0, None), (1, "too_many_allocations")])
+def test_an_answer_with_too_many_allocations_is_not_used_at_all(socket_path, kubelet, more, result):
+    ids = [f"GPU-{n}" for n in range(MAX_ALLOCATIONS + more)]
+    with SimulatedKubelet(socket_path, lambda: [("team-a", "train", "main", GPU, [*ids, *ids])]):
+        if result:
+            assert failure(kubelet) == result
+        else:
+            assert len(kubelet.read()) == MAX_ALLOCATIONS
+
+
+def test_the_allocations_of_a_container_share_their_texts(server, kubelet):
+    one, other, _ = kubelet.read()
+    assert all(one[n] is other[n] for n in range(4))
 
 
 def test_an_answer_over_16_mib_is_too_large(server, kubelet):
