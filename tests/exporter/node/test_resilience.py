@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -232,12 +233,15 @@ def test_auto_never_simulates_and_reads_a_library_that_comes_later(exporter):
         assert [labels["source"] for labels, _ in scrape.series("gpugauge_build_info")] == ["nvml"]
 
 
-def test_the_reader_process_logs_in_the_format_of_its_parent_process(exporter):
-    with exporter("auto", "--log-format", "json", ready=False) as node:
+@pytest.mark.parametrize(("more", "level"), [((), "info"), (("--debug",), "debug")])
+def test_the_reader_process_logs_in_the_format_and_at_the_level_of_its_parent_process(exporter, more, level):
+    with exporter("auto", "--log-format", "json", *more, ready=False) as node:
         node.scraper.source = "nvml"
         node.kubelet.start()
         build(node.libraries, only="libnvidia")
         node.wait_until_up()
+        command_line = Path(f"/proc/{node.reader_pid()}/cmdline").read_text().split("\0")
+        assert command_line[-3:] == ["json", level, ""]
         lines = [json.loads(line) for line in (node.folder / "log").read_text().splitlines()]
     assert any(line["logger"].startswith("exporter.node.reader.") for line in lines)
     assert all(line.keys() >= {"time", "level", "msg", "logger"} for line in lines)

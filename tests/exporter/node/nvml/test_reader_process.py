@@ -2,14 +2,17 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 
 from exporter.node.reader.process import ReaderProcess
+from exporter.node.reader.protocol import ReaderRequest, frame
 from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.scenario import load
 from tests.exporter.node.nvml.fixture import config, samples, with_events
@@ -128,6 +131,40 @@ def test_the_reader_process_replies_with_nvml_readings(table, tmp_path):
         assert reader.stop(LIMIT)
         os.close(wake_read)
         os.close(wake_write)
+
+
+def log_of_reader_process(table, libraries, *arguments):
+    """What a reader process with these arguments logs when the source `auto` chooses NVML, line by line."""
+    environment = os.environ | {VARIABLE: str(table.path), "LD_LIBRARY_PATH": str(libraries)}
+    command = [sys.executable, "-m", "exporter.node.reader", *arguments]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, **pipes) as process:
+        auto = msgspec.structs.replace(config((150,)), source="auto")
+        requests = frame(msgspec.msgpack.encode(auto)) + frame(msgspec.msgpack.encode(ReaderRequest(1)))
+        replies, log = process.communicate(requests, LIMIT)
+    assert process.returncode == 0
+    assert b"nvml" in replies
+    return log.decode().splitlines()
+
+
+@pytest.mark.parametrize("arguments", [(), ("text", "info"), ("text", "debug")])
+def test_the_log_of_the_reader_process_is_text_from_the_chosen_level_on(table, tmp_path, arguments):
+    build(tmp_path, only="libnvidia-ml")
+    (line,) = log_of_reader_process(table, tmp_path, *arguments)
+    assert re.match(r'time=\S+Z level=INFO msg="reading from nvml.*" logger=exporter\.node\.reader\.auto$', line)
+
+
+def test_the_log_of_the_reader_process_is_json_where_that_was_chosen(table, tmp_path):
+    build(tmp_path, only="libnvidia-ml")
+    (line,) = log_of_reader_process(table, tmp_path, "json", "info")
+    record = json.loads(line)
+    assert (record["level"], record["logger"]) == ("INFO", "exporter.node.reader.auto")
+    assert record["msg"].startswith("reading from nvml")
+
+
+def test_the_reader_process_logs_nothing_below_the_chosen_level(table, tmp_path):
+    build(tmp_path, only="libnvidia-ml")
+    assert log_of_reader_process(table, tmp_path, "text", "warning") == []
 
 
 def test_the_nvml_source_imports_neither_grpc_nor_the_prometheus_client():
