@@ -1,4 +1,4 @@
-"""A program as a process: when it is ready, how it stops, and what it does when its HTTP server ends."""
+"""A program as a process: when it is ready, and how it stops."""
 
 import contextlib
 import http.client
@@ -128,34 +128,3 @@ def test_a_watcher_is_ready_only_after_its_first_list_of_every_kind(tmp_path, ki
             assert get("/livez")[0] == 200
             server.clear_faults()
             until(lambda: get("/readyz") == (200, "ok\n"), LIMIT_SECONDS)
-
-
-WITHOUT_HTTP = """
-import ctypes, sys, threading, time
-from exporter.__main__ import main
-
-def end_http():
-    threads = {}
-    while "collection-loop" not in threads:  # it is started last
-        threads = {thread.name: thread for thread in threading.enumerate()}
-        time.sleep(0.1)
-    ident = ctypes.c_ulong(threads["http"].ident)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(SystemExit))
-
-threading.Thread(target=end_http, daemon=True).start()
-sys.exit(main(sys.argv[1:]))
-"""
-"""A program whose HTTP thread is ended by an exception."""
-
-
-@pytest.mark.parametrize(
-    "flags", [("node", "--source", "simulated"), ("cluster", "--api-server", "http://127.0.0.1:1")], ids=lambda f: f[0]
-)
-def test_a_program_whose_http_server_has_ended_ends_with_one_message_and_status_1(flags):
-    command = [sys.executable, "-c", WITHOUT_HTTP, *flags, "--address", "127.0.0.1:0"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
-    assert done.returncode == 1, done.stderr
-    errors = [line for line in done.stderr.splitlines() if "level=ERROR" in line]
-    assert len(errors) == 1, done.stderr
-    assert "the HTTP server has ended by itself" in errors[0]
-    assert "SystemExit" in errors[0]

@@ -1,9 +1,8 @@
-"""The node exporter as a real process while what it depends on fails: it responds, reports the failure and recovers."""
+"""The node exporter as a real process: what it depends on comes later, it reloads and stops. Faults: tests/faults."""
 
 import json
 import math
 import os
-import re
 import signal
 import subprocess
 import time
@@ -11,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from exporter.node.simulation.document import CallFault, Disconnect, EngineRestart, GpuLoss
-from simulators.kubelet import NORMAL, ListBehavior
+from exporter.node.simulation.document import CallFault, GpuLoss
+from simulators.kubelet import ListBehavior
 from tests.exporter.node.exporter_process import (
     LIMIT_SECONDS,
     RESPONSE_SECONDS,
-    alive,
     children,
     running_exporter,
     wait_until_ended,
@@ -25,12 +23,8 @@ from tests.fakes.build import build
 
 pytestmark = pytest.mark.process
 
-READ = "dcgmEntitiesGetLatestValues"
-DRIVER_MISSING = -56
 STOP_SECONDS = 8.0
 """Limit of a shutdown, 3.5 s without load; shorter than the reader's deadline (10 s), so that it is not waited for."""
-VALUES = 8 * 23
-"""Of eight healthy GPUs: the rows of the default file but vGPU license and XID. Rates need two collections."""
 
 
 @pytest.fixture
@@ -81,146 +75,6 @@ def assert_recovers(node, before):
     assert node.process.poll() is None
 
 
-def test_a_lost_connection_is_reported_and_no_old_sample_is_exposed(exporter):
-    with exporter() as node:
-        before, reader = node.scraper.latest, node.reader_pid()
-        lost = node.scenario_time()
-        node.set_events(Disconnect(lost))
-        scrape = node.wait_for(down("dcgm", "connection_lost"), "down reported")
-        assert scrape.dcgm() == set()
-        assert scrape.series("gpugauge_device_info") == []
-        assert scrape.up("kubelet")
-        node.set_events(Disconnect(lost, for_=node.scenario_time() - lost))
-        assert_recovers(node, before)
-        assert node.reader_pid() == reader
-
-
-def test_an_engine_that_restarts_with_other_entity_ids_gives_the_same_series(exporter):
-    with exporter() as node:
-        before = node.scraper.latest
-        ids = [gpu.entity_id for gpu in node.table.scenario.at(node.scenario_time()).gpus]
-        node.set_events(EngineRestart(node.scenario_time(), for_=2.0))
-        node.wait_for(down("dcgm", "connection_lost"), "down reported")
-        assert_recovers(node, before)
-        assert [gpu.entity_id for gpu in node.table.scenario.at(node.scenario_time()).gpus] != ids
-
-
-@pytest.mark.parametrize("embedded", [False, True], ids=["host engine", "embedded engine"])
-def test_a_killed_reader_process_is_replaced(exporter, embedded):
-    with exporter(embedded=embedded) as node:
-        before, reader = node.scraper.latest, node.reader_pid()
-        os.kill(reader, signal.SIGKILL)
-        node.wait_for(down("dcgm", "crashed", "restarting"), "down reported")
-        assert_recovers(node, before)
-        assert node.reader_pid() not in (None, reader)
-        assert {labels["reason"] for labels, _ in node.scraper.latest.series("gpugauge_source_errors_total")} >= {
-            "crashed"
-        }
-
-
-def test_an_embedded_engine_without_its_driver_is_reported_and_replaced(exporter):
-    with exporter(embedded=True) as node:
-        before, reader = node.scraper.latest, node.reader_pid()
-        node.set_events(CallFault("dcgmGetAllDevices", status=DRIVER_MISSING))
-        node.wait_for(down("dcgm", "engine_dead", "restarting"), "down reported")
-        node.set_events()
-        assert_recovers(node, before)
-        assert node.reader_pid() != reader
-
-
-def test_a_crash_in_native_code_ends_the_reader_process_alone(exporter):
-    with exporter() as node:
-        before = node.scraper.latest
-        node.set_events(CallFault(READ, crash=True))
-        node.wait_for(down("dcgm", "crashed", "restarting"), "down reported")
-        node.set_events()
-        assert_recovers(node, before)
-
-
-@pytest.mark.slow
-def test_a_call_that_hangs_is_reported_as_slow_and_its_process_replaced_after_the_deadline(exporter):
-    with exporter() as node:
-        before, reader = node.scraper.latest, node.reader_pid()
-        node.set_events(CallFault(READ, hang=True))
-        node.wait_for(down("dcgm", "slow"), "slow reported")
-        node.wait_for(down("dcgm", "hung"), "hung reported")
-        assert not alive(reader)
-        node.set_events()
-        assert_recovers(node, before)
-
-
-def test_while_the_kubelet_is_down_devices_are_read_and_allocations_kept_until_it_is_found_again(exporter):
-    with exporter() as node:
-        before = node.scraper.latest
-        node.kubelet.stop()
-        scrape = node.wait_for(down("kubelet", "socket_missing"), "down reported")
-        assert scrape.up("dcgm") is not None
-        kept = node.wait_for(lambda s: s.up("dcgm") and s.dcgm() == before.dcgm(), "allocations kept", before)
-        assert kept.up("kubelet") is False
-        node.kubelet.start()
-        node.wait_until_up()
-        assert_recovers(node, before)
-
-
-def test_a_kubelet_that_left_its_socket_behind_is_unavailable(exporter):
-    with exporter() as node:
-        node.kubelet.stop(leave_socket=True)
-        node.wait_for(down("kubelet", "unavailable"), "down reported")
-        node.kubelet.start()
-        node.wait_until_up()
-
-
-@pytest.mark.slow
-def test_while_the_kubelet_never_answers_its_deadline_is_reported_and_devices_are_read(exporter):
-    with exporter() as node:
-        before = node.scraper.latest
-        node.kubelet.behavior = ListBehavior(delay=math.inf)
-        node.wait_for(down("kubelet", "timeout"), "timeout reported")
-        node.wait_for(lambda s: s.up("kubelet") is False and s.dcgm() == before.dcgm(), "devices read", before)
-        node.kubelet.behavior = NORMAL
-        node.wait_until_up()
-        assert_recovers(node, before)
-
-
-def test_a_library_that_is_removed_is_missing_until_it_is_back(exporter):
-    with exporter() as node:
-        before = node.scraper.latest
-        (node.libraries / "libdcgm.so.4").unlink()
-        os.kill(node.reader_pid(), signal.SIGKILL)
-        node.wait_for(down("dcgm", "library_missing"), "missing reported")
-        build(node.libraries, only="libdcgm.so.4")
-        assert_recovers(node, before)
-
-
-def test_a_driver_that_is_unloaded_and_upgraded_is_reported_and_found_again(exporter):
-    with exporter("nvml", scenario="whole") as node:
-        before = node.wait_for(lambda s: len(s.dcgm()) == VALUES, "rates")
-        reader = node.reader_pid()
-        node.set_events(CallFault("nvmlDeviceGetCount_v2", status=9), CallFault("nvmlInitWithFlags", status=9))
-        node.wait_for(down("nvml", "driver_not_loaded"), "down reported")
-        node.set_events()
-        assert_recovers(node, before)
-        node.set_events(CallFault("nvmlDeviceGetCount_v2", status=18))
-        node.wait_for(down("nvml", "driver_mismatch", "restarting"), "mismatch reported")
-        node.set_events()
-        assert_recovers(node, before)
-        assert node.reader_pid() != reader
-
-
-def test_it_starts_without_libraries_and_kubelet_and_reads_them_when_they_come(exporter):
-    with exporter(ready=False) as node:
-        scrape = node.wait_for(down("dcgm", "library_missing"), "missing reported")
-        assert scrape.reasons("kubelet") == {"socket_missing"}
-        assert scrape.dcgm() == set()
-        assert node.scraper.get("/health") == (200, "OK")
-        assert node.scraper.get("/readyz")[0] == 200
-        node.kubelet.start()
-        node.wait_for(lambda s: s.up("kubelet"), "kubelet found")
-        build(node.libraries, only="libdcgm.so.4")
-        scrape = node.wait_until_up()
-        assert any('pod="embedder' in line for line in scrape.dcgm())
-
-
 def test_auto_never_simulates_and_reads_a_library_that_comes_later(exporter):
     with exporter("auto", ready=False) as node:
         scrape = node.wait_for(down("dcgm", "library_missing"), "missing reported")
@@ -245,20 +99,6 @@ def test_the_reader_process_logs_in_the_format_and_at_the_level_of_its_parent_pr
         lines = [json.loads(line) for line in (node.folder / "log").read_text().splitlines()]
     assert any(line["logger"].startswith("exporter.node.reader.") for line in lines)
     assert all(line.keys() >= {"time", "level", "msg", "logger"} for line in lines)
-
-
-def test_auto_reads_nvml_until_the_named_host_engine_answers(exporter):
-    with exporter("auto", "-r", "localhost:5555", ready=False) as node:
-        node.kubelet.start()
-        node.scraper.source = "nvml"
-        build(node.libraries, only="libnvidia")
-        node.wait_until_up()
-        node.scraper.source = "dcgm"
-        build(node.libraries, only="libdcgm.so.4")
-        scrape = node.wait_until_up()
-        assert [labels["source"] for labels, _ in scrape.series("gpugauge_build_info")] == ["dcgm"]
-        changes = re.findall("reading from (host engine|embedded engine|nvml)", (node.folder / "log").read_text())
-        assert changes == ["nvml", "host engine"]
 
 
 def terminate(node, pid):
@@ -352,29 +192,6 @@ def test_sighup_reloads_a_changed_counters_file_and_a_broken_one_changes_nothing
             counters.write_text(more)
             node.process.send_signal(signal.SIGHUP)
             node.wait_for(lambda s: s.dcgm() == second.dcgm(), "changed again", second)
-
-
-@pytest.mark.parametrize(("source", "library"), [("dcgm", "libdcgm.so.4"), ("nvml", "libnvidia")])
-def test_with_an_unusable_counters_file_it_runs_without_fields_and_unready_until_sighup(
-    exporter, tmp_path, source, library
-):
-    counters = tmp_path / "counters.csv"
-    counters.write_text("# comments only\n")
-    with exporter(source, "-f", str(counters), ready=False) as node:
-        build(node.libraries, only=library)
-        node.kubelet.start()
-        scrape = node.wait_for(lambda s: s.up(source) and s.value("gpugauge_devices_observed"), "devices found")
-        assert scrape.series("gpugauge_device_info")
-        assert (scrape.dcgm(), digest(scrape), reloaded(scrape)) == (set(), [], False)
-        message = "the counters file has no row that can be used; the log names it\n"
-        assert node.scraper.get("/readyz") == (503, message)
-        assert node.scraper.get("/health") == (200, "OK")
-        counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\n")
-        node.process.send_signal(signal.SIGHUP)
-        scrape = node.wait_for(lambda s: names(s) == {"DCGM_FI_DEV_GPU_TEMP"}, "mended file read")
-        assert reloaded(scrape)
-        assert len(digest(scrape)) == 1
-        assert node.scraper.get("/readyz") == (200, "ok\n")
 
 
 def reloaded(scrape):

@@ -1,0 +1,121 @@
+"""Faults of single GPUs and values: everything else is exposed as before."""
+
+import pytest
+
+from exporter.backoff import LONGEST_PAUSE
+from exporter.node.simulation.document import CallFault, GpuLoss, SampleFault
+from exporter.node.simulation.scenario import load
+from tests.exporter.node.exporter_process import INTERVAL_MS
+from tests.faults.fault import Exposed, as_before, fault
+from tests.waiting import until
+
+pytestmark = pytest.mark.process
+
+INTERVAL = INTERVAL_MS / 1000
+FIRST = load("whole").document.devices[0].uuid
+NOT_SUPPORTED = 3
+"""NVML_ERROR_NOT_SUPPORTED (nvml.h)."""
+VALUES = 8 * 23
+"""Of eight healthy GPUs: the rows of the default file but vGPU license and XID, which NVML does not have."""
+
+
+def settled(node):
+    """The exposition of a running exporter once every series is there."""
+    return Exposed(node.wait_for(lambda s: len(s.dcgm()) >= VALUES and s.up("kubelet"), "every series").text)
+
+
+def of_gpu(exposed, uuid):
+    """The DCGM-named metrics of one GPU."""
+    return {name for name, labels, _ in exposed.samples if name.startswith("DCGM_") and labels["UUID"] == uuid}
+
+
+@fault(
+    name="A GPU is lost: it has fallen off the bus, or the host engine does not list it any more",
+    shows=(
+        "gpugauge_device_up 0",
+        "gpugauge_devices_observed 7",
+        "gpugauge_devices_expected 8",
+        'gpugauge_source_up{source="dcgm"} 1',
+    ),
+    pause=LONGEST_PAUSE,
+    collections=2,
+)
+@pytest.mark.parametrize("seen", ["status", "absent"])
+def test_a_lost_gpu_costs_its_own_series_and_makes_nothing_unready(exporter, row, seen):
+    node = exporter(scenario="whole")
+    before = settled(node)
+    node.set_events(GpuLoss(FIRST, node.scenario_time(), seen=seen))
+    shown = row.wait_until_shown(node.scraper.get)
+    assert shown.value("gpugauge_device_up", UUID=FIRST) == 0
+    assert of_gpu(shown, FIRST) == set()
+    others = {sample for sample in before.state() if dict(sample[1]).get("UUID") not in (None, FIRST)}
+    assert others <= shown.state()
+    node.set_events()
+    row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
+
+
+@fault(
+    name="Fewer GPUs are read than `--expected-gpus` or the PCI bus have",
+    shows=("gpugauge_devices_observed 8", "gpugauge_devices_expected 9", 'gpugauge_source_up{source="dcgm"} 1'),
+    collections=0,
+    recovery="with the missing GPU",
+)
+def test_a_gpu_that_was_never_seen_is_expected(exporter, row):
+    node = exporter("dcgm", "--expected-gpus", "9", scenario="whole")
+    row.wait_until_shown(node.scraper.get)
+
+
+@fault(
+    name="The engine has no value of a field, or one that no GPU can have",
+    shows=(
+        'gpugauge_rejected_values_total{field="DCGM_FI_DEV_GPU_TEMP",reason="blank"} > 0',
+        'gpugauge_source_up{source="dcgm"} 1',
+        "gpugauge_device_up 1",
+    ),
+    absent=("DCGM_FI_DEV_GPU_TEMP",),
+)
+def test_a_blank_value_costs_itself(exporter, row):
+    node = exporter(scenario="whole")
+    before = settled(node)
+    node.set_events(SampleFault(node.scenario_time(), fields=("DCGM_FI_DEV_GPU_TEMP",), sentinel="blank"))
+    shown = row.wait_until_shown(node.scraper.get)
+    assert before.named("DCGM_") - shown.named("DCGM_") == {"DCGM_FI_DEV_GPU_TEMP"}
+    node.set_events()
+    row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
+
+
+@pytest.mark.slow
+@fault(
+    name="The values of a field stand still: its watch has ended",
+    shows=(
+        'gpugauge_rejected_values_total{field="DCGM_FI_DEV_GPU_TEMP",reason="stale"} > 0',
+        'gpugauge_source_up{source="dcgm"} 1',
+    ),
+    absent=("DCGM_FI_DEV_GPU_TEMP",),
+    pause=LONGEST_PAUSE,
+)
+def test_a_value_that_stands_still_is_not_exposed(exporter, row):
+    node = exporter(scenario="whole")
+    before = settled(node)
+    node.set_events(SampleFault(node.scenario_time(), fields=("DCGM_FI_DEV_GPU_TEMP",), stale=True))
+    row.wait_until_shown(node.scraper.get)
+    node.set_events()
+    row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
+
+
+@fault(
+    name="The driver does not support a field on these GPUs",
+    shows=(
+        'gpugauge_field_unsupported_devices{field="DCGM_FI_DEV_POWER_USAGE",reason="not_supported"} 8',
+        'gpugauge_source_up{source="nvml"} 1',
+    ),
+    absent=("DCGM_FI_DEV_POWER_USAGE",),
+)
+def test_a_field_that_is_not_supported_costs_itself(exporter, row):
+    node = exporter("nvml", scenario="whole")
+    before = settled(node)
+    node.set_events(CallFault("nvmlDeviceGetPowerUsage", status=NOT_SUPPORTED))
+    row.wait_until_shown(node.scraper.get)
+    node.set_events()
+    until(lambda: "DCGM_FI_DEV_POWER_USAGE" in Exposed(node.scraper.get("/metrics")[1]).named("DCGM_"))
+    row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)

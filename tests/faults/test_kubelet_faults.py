@@ -1,0 +1,138 @@
+"""Faults of the kubelet's PodResources API: the GPUs are read, their allocations are kept for a minute."""
+
+import math
+
+import grpc
+import pytest
+
+from exporter.backoff import LONGEST_PAUSE
+from exporter.node.attribution.kubelet import ANSWER_BYTES, DEADLINE_SECONDS, EMPTY_LIST_SECONDS
+from exporter.node.attribution.kubelet_api.podresources_pb2 import ContainerDevices, ListPodResourcesResponse
+from simulators.kubelet import NORMAL, RATE_LIMITED, ListBehavior
+from tests.exporter.node.exporter_process import INTERVAL_MS
+from tests.faults.fault import Exposed, Fault, as_before, fault
+
+pytestmark = pytest.mark.process
+
+INTERVAL = INTERVAL_MS / 1000
+
+
+def kubelet_down(reason):
+    """The samples while the kubelet cannot be read and everything else is as before."""
+    up = 'gpugauge_source_up{source="dcgm"} 1'
+    down = f'gpugauge_source_problem{{source="kubelet",reason="{reason}"}} 1'
+    return 'gpugauge_source_up{source="kubelet"} 0', down, up, "gpugauge_allocation_info 1"
+
+
+def settled(node):
+    """The exposition of a running exporter that has read its devices and their allocations."""
+    return Exposed(node.wait_until_up().text)
+
+
+def dcgm(exposed):
+    """The DCGM-named series, with their pod labels."""
+    return {sample for sample in exposed.state() if sample[0].startswith("DCGM_")}
+
+
+def assert_shown_and_recovered(row, node, before, mend):
+    """The fault is shown, pod labels stay, and after `mend` everything is as before."""
+    assert dcgm(row.wait_until_shown(node.scraper.get)) == dcgm(before)
+    mend()
+    row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
+    assert node.process.poll() is None
+
+
+@fault(name="The kubelet is stopped, or its socket is not mounted", shows=kubelet_down("socket_missing"))
+def test_while_the_kubelet_is_down_its_allocations_are_kept_until_it_is_found_again(exporter, row):
+    node = exporter()
+    before = settled(node)
+    node.kubelet.stop()
+    assert_shown_and_recovered(row, node, before, node.kubelet.start)
+
+
+@fault(name="The kubelet has crashed and left its socket behind", shows=kubelet_down("unavailable"))
+def test_a_kubelet_that_left_its_socket_behind_is_unavailable(exporter, row):
+    node = exporter()
+    before = settled(node)
+    node.kubelet.stop(leave_socket=True)
+    assert_shown_and_recovered(row, node, before, node.kubelet.start)
+
+
+def broken_answer():
+    """An answer in which a device cannot be decoded."""
+    answer = ListPodResourcesResponse()
+    answer.pod_resources.add(name="train").containers.add(name="main", devices=[b"\xff"])
+    return answer
+
+
+CALLS = (
+    (
+        ListBehavior(code=grpc.StatusCode.RESOURCE_EXHAUSTED, details=RATE_LIMITED),
+        Fault("Another client uses up the kubelet's limit on calls", kubelet_down("rate_limited"), pause=LONGEST_PAUSE),
+    ),
+    (
+        ListBehavior(padding=ANSWER_BYTES),
+        Fault(
+            f"The kubelet's answer is larger than {ANSWER_BYTES // 2**20} MiB",
+            kubelet_down("too_large"),
+            pause=LONGEST_PAUSE,
+        ),
+    ),
+    (
+        ListBehavior(response=broken_answer()),
+        Fault("The kubelet's answer cannot be decoded", kubelet_down("invalid_answer"), pause=LONGEST_PAUSE),
+    ),
+    (
+        ListBehavior(code=grpc.StatusCode.PERMISSION_DENIED),
+        Fault("The kubelet's socket may not be used", kubelet_down("no_permission"), pause=LONGEST_PAUSE),
+    ),
+    (
+        ListBehavior(response=ListPodResourcesResponse()),
+        Fault(
+            f"The kubelet has restarted and lists no pod yet (accepted after {EMPTY_LIST_SECONDS:.0f} s)",
+            kubelet_down("starting"),
+        ),
+    ),
+)
+BEHAVIORS = {row.name: behavior for behavior, row in CALLS}
+
+
+@fault(*(row for _, row in CALLS))
+def test_a_call_that_fails_keeps_the_allocations_and_is_repeated(exporter, row):
+    node = exporter()
+    before = settled(node)
+    node.kubelet.behavior = BEHAVIORS[row.name]
+    assert_shown_and_recovered(row, node, before, lambda: setattr(node.kubelet, "behavior", NORMAL))
+
+
+@pytest.mark.slow
+@fault(
+    name="The kubelet does not answer",
+    shows=kubelet_down("timeout"),
+    pause=DEADLINE_SECONDS + LONGEST_PAUSE,
+)
+def test_while_the_kubelet_never_answers_its_deadline_is_reported_and_devices_are_read(exporter, row):
+    node = exporter()
+    before = settled(node)
+    node.kubelet.behavior = ListBehavior(delay=math.inf)
+    assert_shown_and_recovered(row, node, before, lambda: setattr(node.kubelet, "behavior", NORMAL))
+
+
+@fault(
+    name="The kubelet lists a device that is not there, such as a MIG device that was made again",
+    shows=(
+        'gpugauge_unmatched_device_ids{resource="nvidia_com_mig_1g_10gb",reason="no_such_instance"} 1',
+        'gpugauge_source_up{source="kubelet"} 1',
+    ),
+    recovery="once the device plugin has listed its devices again",
+)
+def test_an_id_that_names_no_device_is_counted(exporter, row):
+    node = exporter()
+    before = settled(node)
+    answer = ListPodResourcesResponse()
+    entry = ContainerDevices(resource_name="nvidia.com/mig-1g.10gb", device_ids=["MIG-0"]).SerializeToString()
+    answer.pod_resources.add(name="train").containers.add(name="main", devices=[entry])
+    node.kubelet.behavior = ListBehavior(response=answer)
+    row.wait_until_shown(node.scraper.get)
+    node.kubelet.behavior = NORMAL
+    row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
