@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes every generated file: kubelet stubs, rules, dashboards, metric reference, troubleshooting, flags, faults.
+# Writes every generated file: kubelet stubs, rules, dashboards, metric reference, troubleshooting, flags, fields, faults.
 # Usage: scripts/generate.sh [--check]   (--check writes to a temporary folder and fails on a difference)
 set -euo pipefail
 
@@ -16,6 +16,7 @@ generate() { # below folder $1
   "$python" -m scripts.troubleshooting >"$1/docs/troubleshooting.md"
   "$python" -m scripts.flags >"$1/docs/flags.md"
   "$python" -m scripts.faults >"$1/docs/faults.md"
+  "$python" -m scripts.fields >"$1/docs/fields.md"
 }
 
 if [ "${1:-}" != "--check" ]; then

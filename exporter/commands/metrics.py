@@ -23,7 +23,7 @@ class ReferenceSection(NamedTuple):
 
 
 DCGM_TEXT = """\
-The default counters file; a file of your own may name any field of DCGM. Label rows of the file
+The default counters file; a file of your own may name any [field](fields.md) of DCGM. Label rows of the file
 (`DCGM_FI_DRIVER_VERSION`) appear as labels beside these. The labels `namespace`, `pod` and `container` are empty on an
 unallocated or shared device and while the allocation is unknown."""
 

@@ -7,7 +7,7 @@ moment. `CountersWatch` knows when it is to be read; a caller decides what a fai
 import hashlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -41,12 +41,9 @@ class LoadedCounters:
         return ConfigState(self.sha256, successful=True, at=time.time(), rejected_rows=len(self.counters.problems))
 
     def log_problems(self) -> None:
-        """Log the first rows that cannot be used, and how many more there are."""
-        problems = self.counters.problems
-        for problem in problems[:LOGGED_PROBLEMS]:
-            logger.warning("%s", problem)
-        if len(problems) > LOGGED_PROBLEMS:
-            logger.warning("%d more rows of the counters file cannot be used", len(problems) - LOGGED_PROBLEMS)
+        """Log the first rows that cannot be used, and those whose fields are not read, and how many more there are."""
+        _log_rows(self.counters.problems, "cannot be used")
+        _log_rows(self.counters.unread, "have fields that are not read")
 
 
 class UnusableCountersError(ConfigError):
@@ -137,3 +134,10 @@ def _is_something_at(path: Path) -> bool:
     except OSError:
         return True
     return True
+
+
+def _log_rows(problems: Sequence[str], what: str) -> None:
+    for problem in problems[:LOGGED_PROBLEMS]:
+        logger.warning("%s", problem)
+    if len(problems) > LOGGED_PROBLEMS:
+        logger.warning("%d more rows of the counters file %s", len(problems) - LOGGED_PROBLEMS, what)

@@ -23,7 +23,7 @@ from exporter.node.devices.metrics import (
     samples_by_field,
     unsupported,
 )
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.readings import Readings, with_unread_fields
 from exporter.snapshot import CollectionCycle, Snapshot, SourceProblem
 from exporter.source import Source
 
@@ -100,10 +100,15 @@ class NodePipeline:
             self._sources.kubelet.close()
 
     def _readings(self, cycle: CollectionCycle) -> Readings:
-        """Read the devices, and add the known GPUs that are missing. Nothing at all while the source is down."""
+        """Read the devices; add the known GPUs that are missing, and the fields that no source reads.
+
+        Nothing at all while the source is down.
+        """
         failed = Readings(self._sources.devices.name, self._clock(), ())
         readings = cycle.read(self._sources.devices, failed)
-        return readings if readings is failed else self._known.completed(readings)
+        if readings is failed:
+            return readings
+        return with_unread_fields(self._known.completed(readings), self._counters.unread_fields)
 
     def _allocations(self, cycle: CollectionCycle) -> Allocations | None:
         if self._sources.kubelet is None:

@@ -17,7 +17,7 @@ from struct import Struct
 
 from exporter.node.devices.architecture import NAMES
 from exporter.node.devices.field import Field, fields
-from exporter.node.devices.field_ids import DRAM_ACTIVE, FB_USED_RATIO, UTILIZATION, XID
+from exporter.node.devices.field_ids import FB_USED_RATIO, XID
 from exporter.node.simulation.scenario import Scenario, load
 from exporter.node.simulation.script import ScriptedSample
 from exporter.node.simulation.state import (
@@ -50,17 +50,6 @@ SENTINELS = ("blank", "not_found", "not_supported", "no_permission")
 BLANK_INT, BLANK_FLOAT = 0x7FFFFFFFFFFFFFF0, float(2**47)
 BLANK_TEXT = ("<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>")
 ARCHITECTURES = {name: number for number, name in NAMES.items()}
-SINCE = {
-    (3, 2): (157, 385, 386, 387, 388, 389),
-    (3, 3): (285,),
-    (4, 0): (94, 170, 171, 172, 173, 497, 498, 499, 1200, 1201, 1202, 1203, 1206, 1212, 1216),
-    (4, 1): (153, 843, 897),
-    (4, 2): (346, 1218, 1420, 1421, 1422, 1423, 1424),
-    (4, 4): (1080, 1501),
-    (4, 5): (6, 1220, 1507, 1523),
-    (4, 6): (175, 1084, 1091, 1092),
-}
-"""By version of the engine (major, minor): the fields that it is the first to know (dcgm_fields.h)."""
 
 
 class ScenarioTable:
@@ -139,10 +128,14 @@ def table(state: ScenarioState, now: float, tick: int = 1) -> bytes:
 
 
 def known_fields(version: str) -> list[Field]:
-    """Return the fields that an engine of that version knows, in the order of their ids."""
-    major, minor = (int(part) for part in version.split(".")[:2])
-    later = {number for since, numbers in SINCE.items() if since > (major, minor) for number in numbers}
-    return sorted((f for f in fields().values() if f.id not in later), key=lambda field: field.id)
+    """Return the fields of GPUs and MIG devices that an engine of that version knows, in the order of their ids."""
+    known = (f for f in fields().values() if f.is_read and numbers_of(f.since) <= numbers_of(version))
+    return sorted(known, key=lambda field: field.id)
+
+
+def numbers_of(version: str) -> tuple[int, ...]:
+    """Return (4, 6, 1) for `4.6.1`."""
+    return tuple(int(part) for part in version.split("."))
 
 
 def field_row(field: Field) -> bytes:
@@ -156,11 +149,7 @@ def field_row(field: Field) -> bytes:
 def _level(field: Field) -> tuple[int, int]:
     if field.scope == "system":
         return 0, SYSTEM
-    if field.id == DRAM_ACTIVE:
-        return GI, GI_ONLY
-    if field.scope == "instance" or field.id == XID:
-        return CI, OWN
-    return GPU, BLANK if field.watch == "profiling" or field.id in UTILIZATION else PARENT
+    return {"own": (CI, OWN), "gpu_instance": (GI, GI_ONLY), "gpu": (GPU, PARENT), "none": (GPU, BLANK)}[field.mig]
 
 
 class _TableRows:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from exporter.node.devices.field import Field, fields_by_name
+from exporter.node.devices.field import NOT_READ, Field, fields_by_name
 
 RowType = Literal["gauge", "counter", "untyped", "label"]
 TYPES: tuple[RowType, ...] = get_args(RowType)
@@ -43,10 +43,13 @@ class CounterRow:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The rows of a file that can be used; `problems` has one message for each row that cannot."""
+    """The rows of a file that can be used."""
 
     rows: tuple[CounterRow, ...]
     problems: tuple[str, ...]
+    """One message for each row that cannot be used."""
+    unread: tuple[str, ...] = ()
+    """One message for each row that can be used but has no values, because no source reads its field."""
 
     @property
     def sample_rows(self) -> tuple[CounterRow, ...]:
@@ -60,8 +63,13 @@ class Counters:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The distinct fields of the rows, in the order of the file."""
-        return tuple({row.field.id: row.field for row in self.rows}.values())
+        """The distinct fields that are read, in the order of the file."""
+        return tuple({row.field.id: row.field for row in self.rows if row.field.is_read}.values())
+
+    @property
+    def unread_fields(self) -> tuple[int, ...]:
+        """The ids of the distinct fields that no source reads."""
+        return tuple(dict.fromkeys(row.field.id for row in self.rows if not row.field.is_read))
 
 
 class _RowError(Exception):
@@ -108,6 +116,8 @@ def _counter(row: re.Match[str]) -> CounterRow:
     kind = type_.lower()
     if kind not in TYPES:
         raise _RowError(f"type {_shown(type_)} of {name} is not one of {', '.join(TYPES)}")
+    if field.kind == "binary":
+        raise _RowError(f"{name} is a structure and cannot be exposed")
     if field.kind == "string" and kind != "label":
         raise _RowError(f"{name} is text and can only be a label, not a {kind}")
     return CounterRow(name, kind, help_, field)
@@ -122,6 +132,7 @@ def parse(text: str, file: str) -> Counters:
     """Parse a counters file's text. `file` is its name in messages."""
     rows: dict[str, CounterRow] = {}
     problems: list[str] = []
+    unread: list[str] = []
     for number, row in _rows(text):
         try:
             counter = _counter(row)
@@ -131,4 +142,7 @@ def parse(text: str, file: str) -> Counters:
             problems.append(f"{file}, line {number}: {problem}")
             continue
         rows[counter.name] = counter
-    return Counters(tuple(rows.values()), tuple(problems))
+        if not counter.field.is_read:
+            entity = NOT_READ[counter.field.scope]
+            unread.append(f"{file}, line {number}: {counter.name} is a field of one {entity}, of which none is read")
+    return Counters(tuple(rows.values()), tuple(problems), tuple(unread))

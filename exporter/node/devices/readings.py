@@ -5,6 +5,7 @@ which makes metrics of it, handles no types of a native library. `RejectionReaso
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
@@ -86,3 +87,12 @@ class Readings(msgspec.Struct, frozen=True):
     """(reason, message): what is wrong while the source as a whole still answers, e.g. profiling unavailable."""
     versions: dict[str, str] = {}
     """`dcgm`, `nvml`, `driver`: version texts as far as they are known."""
+
+
+def with_unread_fields(readings: Readings, fields: Sequence[int]) -> Readings:
+    """Add that none of the GPUs that can be read has a value of these fields, which no source reads."""
+    gpus = sum(device.gi < 0 and device.uuid not in readings.down for device in readings.inventory)
+    if not fields or not gpus:
+        return readings
+    unread = (Rejection(field, RejectionReason.NOT_SUPPORTED, gpus) for field in fields)
+    return msgspec.structs.replace(readings, rejections=(*readings.rejections, *unread))

@@ -49,8 +49,9 @@ def default_counters():
 
 
 def every_counter():
-    """A counters file with every known field; fields that are text become labels."""
-    rows = (f"{f.names[0]}, {'label' if f.kind == 'string' else 'gauge'}, Field {f.id}." for f in fields().values())
+    """A counters file with every known field that can be in one; fields that are text become labels."""
+    known = (field for field in fields().values() if field.kind != "binary")
+    rows = (f"{f.names[0]}, {'label' if f.kind == 'string' else 'gauge'}, Field {f.id}." for f in known)
     return parse("\n".join(rows), "every.csv")
 
 

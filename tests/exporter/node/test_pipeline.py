@@ -211,3 +211,37 @@ def test_other_counters_keep_what_is_known_and_count_nothing_of_a_field_that_is_
     assert flow.pipeline.collect().rejected == {("DCGM_FI_DEV_FB_USED", "stale"): 1}
     flow.pipeline.use(temperature)
     assert flow.pipeline.collect().rejected == {}
+
+
+UNREAD = "DCGM_FI_DEV_NVSWITCH_TEMP_CELSIUS"
+
+
+def unsupported_of(exposition, field):
+    found = of(exposition, "gpugauge_field_unsupported_devices")
+    return {labels["reason"]: value for labels, value in found if labels["field"] == field}
+
+
+@pytest.mark.parametrize("name", ["whole", "mig"])
+def test_a_field_that_no_source_reads_is_counted_for_every_gpu_and_has_no_series(name):
+    counters = parse(f"DCGM_FI_DEV_GPU_TEMP, gauge, x\n{UNREAD}, gauge, x\nDCGM_FI_DEV_CPU_MODEL, label, x", "f")
+    exposition = SimulatedFlow(name, counters, t=61).exposition()
+    gpus = {labels["UUID"] for labels, _ in of(exposition, "gpugauge_device_up")}
+    assert unsupported_of(exposition, UNREAD) == {"not_supported": len(gpus)}
+    assert unsupported_of(exposition, "DCGM_FI_DEV_CPU_MODEL") == {"not_supported": len(gpus)}
+    assert {metric for metric, _, _ in dcgm(exposition)} == {"DCGM_FI_DEV_GPU_TEMP"}
+    (count,) = (
+        value for labels, value in of(exposition, "gpugauge_rejected_values_total") if labels["field"] == UNREAD
+    )
+    assert count == len(gpus)
+
+
+def test_a_field_that_no_source_reads_is_not_counted_for_gpus_that_are_lost_or_unknown():
+    counters = parse(f"{UNREAD}, gauge, x", "f")
+    flow = SimulatedFlow("lost", counters, t=20)
+    exposition = flow.exposition()
+    up = [labels for labels, value in of(exposition, "gpugauge_device_up") if value]
+    lost = [labels for labels, value in of(exposition, "gpugauge_device_up") if not value]
+    assert lost
+    assert unsupported_of(exposition, UNREAD) == ({"not_supported": len(up)} if up else {})
+    flow.devices.reason = "connection_lost"
+    assert unsupported_of(flow.exposition(), UNREAD) == {}

@@ -9,11 +9,12 @@ import time
 import pytest
 
 from exporter.node.devices.counters_file import parse
-from exporter.node.devices.field import fields, fields_by_name
+from exporter.node.devices.field import fields_by_name
 from exporter.node.nvml import gpm
 from exporter.node.reader.supervisor import COMMAND, Reader, ReaderTimings
 from exporter.node.simulation.kubelet import ScenarioKubelet
 from exporter.node.simulation.scenario import load
+from tests.exporter.node.read_fields import NOT_IN_NVML, READ
 from tests.exporter.node.scenario_flow import (
     SCENARIOS,
     SimulatedFlow,
@@ -26,17 +27,6 @@ from tests.exporter.node.test_golden_expositions import BLANK_NUMBERS, BLANK_TEX
 from tests.fakes.build import build
 from tests.fakes.scenario_table import VARIABLE, known_fields, table
 
-NOT_FROM_NVML = {
-    **dict.fromkeys((170, 171, 172, 173, 175), "state of the NVLink fabric, which the NVML source does not read"),
-    **dict.fromkeys((1200, 1201, 1202, 1203, 1206, 1212, 1216, 1218, 1220), "the engine's sums over single links"),
-    **dict.fromkeys((450, 497, 498, 499), "the engine's sums over single links"),
-    **dict.fromkeys((200, 201), "NVML measures for 20 ms in each call: too long for a collection"),
-    **dict.fromkeys((1080, 1084, 1091, 1092), "counters of the engine's profiling module"),
-    **dict.fromkeys((285, 1507), "no field value of NVML is the same quantity"),
-    6: "binding and unbinding are events of the engine",
-    526: "the engine asks the vGPU guest for its license",
-}
-"""Fields that the NVML source cannot read, and why."""
 XID = 230
 NOT_IN_SCENARIOS = {
     4: "number of devices, which the driver counts",
@@ -63,7 +53,7 @@ TIMINGS = ReaderTimings(deadline=30.0, opening=30.0)
 
 def every_number():
     """A counters file of every field that is a number, and the driver's version as a label."""
-    rows = [f"{f.names[0]}, gauge, Field {f.id}." for f in fields().values() if f.kind != "string"]
+    rows = [f"{f.names[0]}, gauge, Field {f.id}." for f in READ.values() if f.kind != "string"]
     return parse("\n".join([*rows, "DCGM_FI_DRIVER_VERSION, label, Version."]), "numbers.csv")
 
 
@@ -130,7 +120,7 @@ def number_of(metric, labels):
 
 def unknown_to_the_engine(name):
     """Fields that came with a later version of DCGM than the scenario's."""
-    return fields().keys() - {field.id for field in known_fields(load(SCENARIOS[name]).document.versions.dcgm)}
+    return READ.keys() - {field.id for field in known_fields(load(SCENARIOS[name]).document.versions.dcgm)}
 
 
 def without_fields(series, unknown):
@@ -141,9 +131,9 @@ def as_nvml_can(series, name):
     """Without engine activity where NVML has none: below Hopper, and inside compute instances."""
     hopper = {gpu.uuid for gpu in load(SCENARIOS[name]).document.devices if gpu.architecture == "hopper"}
     kept = {}
-    for (metric, pairs), value in without_fields(series, {**NOT_FROM_NVML, **NOT_IN_SCENARIOS}).items():
+    for (metric, pairs), value in without_fields(series, {**NOT_IN_NVML, **NOT_IN_SCENARIOS}).items():
         labels, number = dict(pairs), number_of(metric, dict(pairs))
-        activity = number >= 0 and fields()[number].watch == "profiling"
+        activity = number >= 0 and READ[number].watch == "profiling"
         possible = labels.get("UUID") in hopper and "GPU_CI_ID" not in labels
         if not activity or possible:
             kept[metric, pairs] = value
@@ -242,7 +232,7 @@ def test_nvml_reads_every_field_of_the_default_file_but_those_listed(tmp_path):
     exposed = {metric for metric, _ in series_of(exposition.text)}
     missing = {row.field.id for row in default_counters().sample_rows if row.name not in exposed}
     assert missing == {526, XID}  # no XID has come
-    assert missing - {XID} <= NOT_FROM_NVML.keys()
+    assert missing - {XID} <= NOT_IN_NVML.keys()
 
 
 @pytest.mark.parametrize("source", ["dcgm", "nvml"])

@@ -6,7 +6,6 @@ import pytest
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.library import DcgmLibrary
 from exporter.node.devices import field_ids
-from exporter.node.devices.field import fields
 from exporter.node.devices.validity import EVENT_SECONDS
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.fixture import (
@@ -19,6 +18,7 @@ from tests.exporter.node.dcgm.fixture import (
     uuid_of,
     wanted,
 )
+from tests.exporter.node.read_fields import READ
 
 ALL = (1, 54, 100, 140, 150, 155, 156, 202, 203, 230, 252, 254, 393, 1001, 1004, 1005, 1009)
 
@@ -50,11 +50,11 @@ def test_readings_of_a_scenario_equal_those_of_the_simulated_source(engine_of, s
 
 def test_every_known_field_can_be_read_at_once(engine_of):
     engine = engine_of(document(gpu_spec(0), gpu_spec(1)))
-    readings = engine.source(*fields()).read()
+    readings = engine.source(*READ).read()
     assert samples_of_gpu(readings)[155] == 100.5
     assert {field for batch in readings.batches for field in batch.fields} | {
         entry.field for entry in readings.rejections
-    } >= {field.id for field in fields().values() if field.watch == "basic"}
+    } >= {field.id for field in READ.values() if field.watch == "basic"}
 
 
 class RecordingLibrary(DcgmLibrary):
@@ -75,13 +75,13 @@ def test_no_profiling_field_is_ever_read_live(engine_of):
     lost = {"event": "lost", "device": uuid_of(1), "at": 1.0}
     engine = engine_of(document(mig_gpu_spec(instance_spec(1, 0, 1)), gpu_spec(1), events=[lost]))
     libraries = []
-    source = engine.source(*fields(), load=lambda path: libraries.append(RecordingLibrary(path)) or libraries[-1])
+    source = engine.source(*READ, load=lambda path: libraries.append(RecordingLibrary(path)) or libraries[-1])
     source.read()
     engine.at(2.0)
     source.read()
     read_live = libraries[0].read_live
     assert {field_ids.UUID, field_ids.DRIVER_VERSION} <= read_live
-    assert {number for number in read_live if fields()[number].watch == "profiling"} == set()
+    assert {number for number in read_live if READ[number].watch == "profiling"} == set()
 
 
 def test_integers_stay_exact(engine_of):

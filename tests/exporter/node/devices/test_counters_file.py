@@ -163,3 +163,29 @@ def test_no_text_makes_parsing_fail(text):
 def test_no_bytes_make_parsing_fail(content):
     counters = parse(decode(content), "f")
     assert all(problem.isprintable() for problem in counters.problems)
+
+
+@pytest.mark.parametrize(
+    ("name", "entity"),
+    [
+        ("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_PER_LINK_TOTAL", "NVLink"),
+        ("DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT", "NVSwitch"),
+        ("DCGM_FI_DEV_CPU_POWER_WATTS", "CPU"),
+        ("DCGM_FI_DEV_CPU_UTIL_TOTAL", "CPU core"),
+        ("DCGM_FI_DEV_VGPU_MEMORY_USAGE", "vGPU"),
+        ("DCGM_FI_DEV_CONNECTX_HEALTH", "ConnectX network adapter"),
+    ],
+)
+def test_a_field_of_an_entity_that_is_not_read_is_accepted_reported_and_not_asked_for(name, entity):
+    counters = parse(f"{TEMP}, gauge, T\n{name}, gauge, x\n", "f.csv")
+    assert [row.name for row in counters.rows] == [TEMP, name]
+    assert counters.problems == ()
+    assert counters.unread == (f"f.csv, line 2: {name} is a field of one {entity}, of which none is read",)
+    assert [field.id for field in counters.fields] == [150]
+    assert counters.unread_fields == (counters.rows[1].field.id,)
+
+
+def test_a_field_whose_values_are_structures_cannot_be_exposed():
+    counters = parse("DCGM_FI_DEV_SUPPORTED_CLOCKS, gauge, x", "f.csv")
+    assert counters.rows == ()
+    assert counters.problems == ("f.csv, line 1: DCGM_FI_DEV_SUPPORTED_CLOCKS is a structure and cannot be exposed",)

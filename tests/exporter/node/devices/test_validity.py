@@ -90,19 +90,24 @@ def test_no_field_is_infinite(value):
 
 
 ALL_32_BITS = 4294967295
-BELOW_ZERO = {140: -60, 150: -60, 151: -60, 152: -60, 153: -250, 158: -60, 159: -60, 171: None}
-"""The fields of numbers that can be negative, and down to where."""
+NUMBERS = [field for field in fields().values() if field.kind in ("int", "float")]
+SIXTY_FOUR_BITS = (64, *range(70, 74), *range(86, 90))
+BELOW_ZERO = {
+    **{field.id: -60 for field in NUMBERS if field.unit == "celsius"},
+    **dict.fromkeys((171, *SIXTY_FOUR_BITS)),
+    153: -250,
+    870: -1,
+}
+"""The fields of numbers that can be negative, and down to where: an error code and masks have no smallest value."""
 
 
-@pytest.mark.parametrize("field", [f for f in fields().values() if f.kind != "string"], ids=lambda f: f.names[0])
+@pytest.mark.parametrize("field", NUMBERS, ids=lambda f: f.names[0])
 def test_every_number_has_a_smallest_value_and_few_are_below_zero(field):
     assert field.low == BELOW_ZERO.get(field.id, 0)
     assert checked(-math.inf, field.wanted()) == (None, RejectionReason.OUT_OF_RANGE)
 
 
-@pytest.mark.parametrize(
-    "field", [f for f in fields().values() if f.unit in ("MHz", "celsius", "MiB", "watts", "percent")]
-)
+@pytest.mark.parametrize("field", [f for f in NUMBERS if f.unit in ("MHz", "celsius", "MiB", "watts", "percent")])
 def test_a_clock_temperature_memory_power_or_share_with_all_32_bits_set_is_out_of_range(field):
     read = ALL_32_BITS / 1000 if field.unit == "watts" else ALL_32_BITS  # drivers have milliwatts
     assert checked(read, field.wanted()) == (None, RejectionReason.OUT_OF_RANGE)
@@ -121,6 +126,8 @@ def test_a_clock_temperature_memory_power_or_share_with_all_32_bits_set_is_out_o
         ("DCGM_FI_DEV_PSTATE", 32),
         ("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", ALL_32_BITS),
         ("DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE", -1),
+        ("DCGM_FI_DEV_CPU_AFFINITY_0", -(2**63)),
+        ("DCGM_FI_DEV_FAN_SPEED", 105),
     ],
 )
 def test_what_can_be_measured_is_in_range(name, value):

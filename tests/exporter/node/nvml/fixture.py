@@ -9,9 +9,10 @@ from exporter.node.devices.field import fields
 from exporter.node.devices.readings import Readings, SampleValue
 from exporter.node.simulation.document import ScenarioEvent
 from exporter.node.simulation.scenario import Scenario, load
+from tests.exporter.node.read_fields import READ
 
 Key = tuple[str, int, int, int]
-ALL = tuple(sorted(fields()))
+ALL = tuple(sorted(READ))
 
 
 def config(ids: Iterable[int] = ALL) -> ReaderConfig:

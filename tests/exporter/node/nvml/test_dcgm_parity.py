@@ -7,12 +7,14 @@ from exporter.node.nvml.source import NvmlSource
 from tests.clock import Clock
 from tests.exporter.node.dcgm.fixture import EngineFixture
 from tests.exporter.node.nvml.fixture import config, samples
-from tests.exporter.node.nvml.test_source import MORE_FROM_NVML, NOT_IN_NVML, has_value, near
-from tests.exporter.node.nvml.test_source import fields as known_fields
+from tests.exporter.node.nvml.test_source import MORE_FROM_NVML, has_value, near
+from tests.exporter.node.read_fields import NOT_IN_NVML, READ
+from tests.fakes.scenario_table import known_fields
 
-NEWER_THAN_THE_ENGINE = {175, 1080, 1084, 1091, 1092, 1220, 1501, 1507, 1523}
-"""Fields that the engine of the scenarios (4.2) does not have; some of them NVML has."""
-FIELDS = tuple(sorted(known_fields().keys() - {6, 4}))
+OF_THE_NODE = {number for number, field in READ.items() if field.scope == "system"}
+NEWER_THAN_THE_ENGINE = READ.keys() - {field.id for field in known_fields("4.2.3")} - OF_THE_NODE
+"""Fields of GPUs that the engine of the scenarios does not have; some of them NVML has."""
+FIELDS = tuple(sorted(READ.keys() - {6, 4}))
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def test_devices_and_values_are_the_same(both, name):
     comparable = {
         key: value
         for key, value in from_dcgm.items()
-        if key[3] not in NOT_IN_NVML | MORE_FROM_NVML and has_value(devices[key[:3]], key[3])
+        if key[3] not in {*NOT_IN_NVML, *MORE_FROM_NVML} and has_value(devices[key[:3]], key[3])
     }
     for key, value in comparable.items():
         assert near(from_nvml[key], value), (key, from_nvml[key], value)

@@ -6,18 +6,16 @@ from importlib.resources import files
 import msgspec
 import pytest
 
+from exporter.node.devices import field_ids
 from exporter.node.devices.counters_file import parse
-from exporter.node.devices.field import fields
+from exporter.node.nvml import calls, gpm
 from exporter.node.simulation.document import CallFault, GpuLoss, MigChange, SampleFault, XidEvent
 from exporter.node.simulation.scenario import Scenario, load
 from exporter.node.simulation.source import readings as simulated
 from exporter.source import SourceError
 from tests.exporter.node.nvml.fixture import column, config, counted, samples, with_events
+from tests.exporter.node.read_fields import NOT_IN_NVML, READ
 
-NOT_IN_NVML = {6, 170, 171, 172, 173, 175, 200, 201, 285, 450, 497, 498, 499, 526, 1080, 1084, 1091, 1092} | {
-    1200, 1201, 1202, 1203, 1206, 1212, 1216, 1218, 1220, 1507,
-}  # fmt: skip
-"""Fields that the source never has."""
 MORE_FROM_NVML = {4, 843, 897}
 """Fields that the fake library has although the scenarios do not give them."""
 
@@ -31,7 +29,15 @@ def near(a, b):
 
 def has_value(device, field):
     """Whether NVML has a value: of engine activity (GPM) only on Hopper, and not of a compute instance."""
-    return fields()[field].watch != "profiling" or (device.architecture == "hopper" and device.ci < 0)
+    return READ[field].watch != "profiling" or (device.architecture == "hopper" and device.ci < 0)
+
+
+def test_a_field_is_either_read_or_it_is_known_why_not():
+    of_calls = {field for call in calls.CALLS for field in call.fields}
+    identity = {field_ids.NAME, field_ids.UUID, field_ids.PCI_BUS_ID, field_ids.XID, *field_ids.SYSTEM}
+    in_nvml = identity | of_calls | calls.FIELD_VALUES.keys() | calls.NVLINK_RATES.keys() | gpm.FIELDS
+    assert in_nvml | NOT_IN_NVML.keys() == READ.keys()
+    assert in_nvml & NOT_IN_NVML.keys() == set()
 
 
 @pytest.mark.parametrize("name", ["whole", "mig", "time_sliced"])
@@ -79,8 +85,8 @@ ONE_COUNTER = {1420: 240, 1421: 242}
 def distinct(flag):
     """Return a different value for each field; of the fields that are 0 or 1, only `flag` is 1."""
     values = {}
-    for number, field in fields().items():
-        if number in NOT_IN_NVML | FROM_THE_DEVICE or field.kind == "string":
+    for number, field in READ.items():
+        if number in {*NOT_IN_NVML, *FROM_THE_DEVICE} or field.kind == "string":
             continue
         if field.high == 1:
             values[number] = int(number == flag)
@@ -93,7 +99,10 @@ def distinct(flag):
     return {str(number): value for number, value in values.items()}
 
 
-@pytest.mark.parametrize("flag", [number for number, field in fields().items() if field.high == 1 and number != 254])
+FLAGS = [number for number, field in READ.items() if field.high == 1 and number not in {254, *NOT_IN_NVML}]
+
+
+@pytest.mark.parametrize("flag", FLAGS)
 def test_no_field_has_the_value_of_another(scenario_table, open_source, clock, flag):
     document = load("whole").document
     gpu = msgspec.structs.replace(document.devices[0], use=(), fields=distinct(flag))
@@ -103,7 +112,7 @@ def test_no_field_has_the_value_of_another(scenario_table, open_source, clock, f
     clock.now += 1
     ours, expected = samples(source.read()), samples(simulated(table.tick(0), config(), 0.0))
     for key, value in expected.items():
-        if key[3] not in NOT_IN_NVML | FROM_THE_DEVICE | {230, 449, 843, 897}:
+        if key[3] not in {*NOT_IN_NVML, *FROM_THE_DEVICE, 230, 449, 843, 897}:
             assert near(ours[key], value), (key, ours[key], value)
 
 
