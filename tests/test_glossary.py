@@ -33,6 +33,7 @@ BANNED = {
 """Words as they appear in lower case between the parts of an identifier, or as two parts that follow each other."""
 QUOTED = {
     "nvmlDeviceGetBoardId", "nvmlDeviceGetBoardPartNumber", "honor_labels", "cancelled", "PROFILING_MULTI_PASS",
+    "BOARD_LIMIT_VIOLATION",
 }  # fmt: skip
 """Names that are not ours."""
 

@@ -1,32 +1,26 @@
-"""Reads DCGM fields with NVML calls: tables of the call and the conversion of units for each field, and their use.
+"""Reads DCGM fields with NVML calls: the table of the call for each field, and its use.
 
-Fields are grouped so that one call serves every field it can. Ids and units are those of `nvml.h` (checked against
-nvidia-ml-py 13.615.71): memory is in bytes (DCGM: MiB), power in mW (DCGM: W), energy in mJ as in DCGM.
+Fields are grouped so that one call serves every field it can. Fields that are field values of NVML are in
+field_values.py, engine activity is in gpm.py.
 """
 
 import ctypes
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pynvml
 
+from exporter.node.devices import field_ids
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml.values import (
     FUNCTION_NOT_FOUND,
-    INVALID_ARGUMENT,
-    NOT_SUPPORTED,
     NvmlValue,
+    RawValue,
     RejectedValue,
-    raw_reason,
+    nvml_value,
     rejected,
 )
-
-RawValue = int | float | str
-"""A value as NVML gives it, in NVML's unit."""
-
-ALL_LINKS = 0xFFFFFFFF
-"""Scope id of an NVLink field value: the sum over all links (`nvml.h`; any other scope id is the number of a link)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,96 +115,58 @@ def _sram_exceeded(handle: Any) -> tuple[RawValue]:
     return (status.bThresholdExceeded,)
 
 
+def _threshold(which: int) -> Callable[[Any], tuple[RawValue]]:
+    return _single(pynvml.nvmlDeviceGetTemperatureThreshold, which)
+
+
 def _first(function: Callable[[Any], Iterable[RawValue]]) -> Callable[[Any], tuple[RawValue]]:
     return lambda handle: (next(iter(function(handle))),)
 
 
 CALLS: tuple[NvmlCall, ...] = (
-    NvmlCall((52,), _single(pynvml.nvmlDeviceGetIndex)),
-    NvmlCall((53,), _single(pynvml.nvmlDeviceGetSerial)),
-    NvmlCall((55,), _single(pynvml.nvmlDeviceGetMinorNumber)),
-    NvmlCall((63,), _capability),
-    NvmlCall((66,), _single(pynvml.nvmlDeviceGetPersistenceMode)),
-    NvmlCall((67,), _first(pynvml.nvmlDeviceGetMigMode)),  # (current, pending)
-    NvmlCall((69,), _mig_devices),
-    NvmlCall((85,), _single(pynvml.nvmlDeviceGetVbiosVersion)),
-    NvmlCall((90, 92, 93), _bar1, on_mig_devices=True),
-    NvmlCall((94,), _gpm_support),
-    NvmlCall((100,), _single(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM)),
-    NvmlCall((101,), _single(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_MEM)),
-    NvmlCall((102,), _single(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_VIDEO)),
-    NvmlCall((110,), _single(pynvml.nvmlDeviceGetApplicationsClock, pynvml.NVML_CLOCK_SM)),  # removed in CUDA 14.0
-    NvmlCall((111,), _single(pynvml.nvmlDeviceGetApplicationsClock, pynvml.NVML_CLOCK_MEM)),
-    NvmlCall((112,), _clock_events),
-    NvmlCall((113,), _single(pynvml.nvmlDeviceGetMaxClockInfo, pynvml.NVML_CLOCK_SM)),
-    NvmlCall((114,), _single(pynvml.nvmlDeviceGetMaxClockInfo, pynvml.NVML_CLOCK_MEM)),
-    NvmlCall((150,), _temperature),
-    NvmlCall((151,), _single(pynvml.nvmlDeviceGetTemperatureThreshold, pynvml.NVML_TEMPERATURE_THRESHOLD_MEM_MAX)),
-    NvmlCall((152,), _single(pynvml.nvmlDeviceGetTemperatureThreshold, pynvml.NVML_TEMPERATURE_THRESHOLD_GPU_MAX)),
-    NvmlCall((153,), _single(pynvml.nvmlDeviceGetMarginTemperature)),
-    NvmlCall((155,), _single(pynvml.nvmlDeviceGetPowerUsage)),  # a mean over 1 s on Ampere and newer but GA100
-    NvmlCall((158,), _single(pynvml.nvmlDeviceGetTemperatureThreshold, pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)),
-    NvmlCall((159,), _single(pynvml.nvmlDeviceGetTemperatureThreshold, pynvml.NVML_TEMPERATURE_THRESHOLD_SHUTDOWN)),
-    NvmlCall((160,), _single(pynvml.nvmlDeviceGetPowerManagementLimit)),
-    NvmlCall((164,), _single(pynvml.nvmlDeviceGetEnforcedPowerLimit)),
-    NvmlCall((190,), _single(pynvml.nvmlDeviceGetPerformanceState)),
-    NvmlCall((191,), _single(pynvml.nvmlDeviceGetFanSpeed)),
-    NvmlCall((203, 204), _utilization),
-    NvmlCall((206,), _first(pynvml.nvmlDeviceGetEncoderUtilization)),  # (percent, sampling period in µs)
-    NvmlCall((207,), _first(pynvml.nvmlDeviceGetDecoderUtilization)),
-    NvmlCall((235,), _single(pynvml.nvmlDeviceGetMaxPcieLinkGeneration)),
-    NvmlCall((236,), _single(pynvml.nvmlDeviceGetMaxPcieLinkWidth)),
-    NvmlCall((237,), _single(pynvml.nvmlDeviceGetCurrPcieLinkGeneration)),
-    NvmlCall((238,), _single(pynvml.nvmlDeviceGetCurrPcieLinkWidth)),
-    NvmlCall((250, 251, 252, 253, 254), _memory, on_mig_devices=True),
-    NvmlCall((346,), _sram_exceeded),
-    NvmlCall((385, 386, 387, 388, 389), _remap_histogram),
-    NvmlCall((500,), _single(pynvml.nvmlDeviceGetVirtualizationMode)),
+    NvmlCall((field_ids.NVML_INDEX,), _single(pynvml.nvmlDeviceGetIndex)),
+    NvmlCall((field_ids.SERIAL,), _single(pynvml.nvmlDeviceGetSerial)),
+    NvmlCall((field_ids.MINOR_NUMBER,), _single(pynvml.nvmlDeviceGetMinorNumber)),
+    NvmlCall((field_ids.CUDA_COMPUTE_CAPABILITY,), _capability),
+    NvmlCall((field_ids.PERSISTENCE_MODE,), _single(pynvml.nvmlDeviceGetPersistenceMode)),
+    NvmlCall((field_ids.MIG_MODE,), _first(pynvml.nvmlDeviceGetMigMode)),  # (current, pending)
+    NvmlCall((field_ids.MIG_MAX_SLICES,), _mig_devices),
+    NvmlCall((field_ids.VBIOS_VERSION,), _single(pynvml.nvmlDeviceGetVbiosVersion)),
+    NvmlCall((field_ids.BAR1_TOTAL, field_ids.BAR1_USED, field_ids.BAR1_FREE), _bar1, on_mig_devices=True),
+    NvmlCall((field_ids.GPM_SUPPORT,), _gpm_support),
+    NvmlCall((field_ids.SM_CLOCK,), _single(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM)),
+    NvmlCall((field_ids.MEM_CLOCK,), _single(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_MEM)),
+    NvmlCall((field_ids.VIDEO_CLOCK,), _single(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_VIDEO)),
+    # To be removed in CUDA 14.0.
+    NvmlCall((field_ids.APP_SM_CLOCK,), _single(pynvml.nvmlDeviceGetApplicationsClock, pynvml.NVML_CLOCK_SM)),
+    NvmlCall((field_ids.APP_MEM_CLOCK,), _single(pynvml.nvmlDeviceGetApplicationsClock, pynvml.NVML_CLOCK_MEM)),
+    NvmlCall((field_ids.CLOCKS_EVENT_REASONS,), _clock_events),
+    NvmlCall((field_ids.MAX_SM_CLOCK,), _single(pynvml.nvmlDeviceGetMaxClockInfo, pynvml.NVML_CLOCK_SM)),
+    NvmlCall((field_ids.MAX_MEM_CLOCK,), _single(pynvml.nvmlDeviceGetMaxClockInfo, pynvml.NVML_CLOCK_MEM)),
+    NvmlCall((field_ids.GPU_TEMP,), _temperature),
+    NvmlCall((field_ids.MEM_MAX_OP_TEMP,), _threshold(pynvml.NVML_TEMPERATURE_THRESHOLD_MEM_MAX)),
+    NvmlCall((field_ids.GPU_MAX_OP_TEMP,), _threshold(pynvml.NVML_TEMPERATURE_THRESHOLD_GPU_MAX)),
+    NvmlCall((field_ids.GPU_TEMP_LIMIT,), _single(pynvml.nvmlDeviceGetMarginTemperature)),
+    # A mean over 1 s on Ampere and newer, but not on GA100.
+    NvmlCall((field_ids.POWER_USAGE,), _single(pynvml.nvmlDeviceGetPowerUsage)),
+    NvmlCall((field_ids.SLOWDOWN_TEMP,), _threshold(pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)),
+    NvmlCall((field_ids.SHUTDOWN_TEMP,), _threshold(pynvml.NVML_TEMPERATURE_THRESHOLD_SHUTDOWN)),
+    NvmlCall((field_ids.POWER_MGMT_LIMIT,), _single(pynvml.nvmlDeviceGetPowerManagementLimit)),
+    NvmlCall((field_ids.ENFORCED_POWER_LIMIT,), _single(pynvml.nvmlDeviceGetEnforcedPowerLimit)),
+    NvmlCall((field_ids.PSTATE,), _single(pynvml.nvmlDeviceGetPerformanceState)),
+    NvmlCall((field_ids.FAN_SPEED,), _single(pynvml.nvmlDeviceGetFanSpeed)),
+    NvmlCall((field_ids.GPU_UTIL, field_ids.MEM_COPY_UTIL), _utilization),
+    NvmlCall((field_ids.ENC_UTIL,), _first(pynvml.nvmlDeviceGetEncoderUtilization)),  # (percent, sampling period in µs)
+    NvmlCall((field_ids.DEC_UTIL,), _first(pynvml.nvmlDeviceGetDecoderUtilization)),
+    NvmlCall((field_ids.PCIE_MAX_LINK_GEN,), _single(pynvml.nvmlDeviceGetMaxPcieLinkGeneration)),
+    NvmlCall((field_ids.PCIE_MAX_LINK_WIDTH,), _single(pynvml.nvmlDeviceGetMaxPcieLinkWidth)),
+    NvmlCall((field_ids.PCIE_LINK_GEN,), _single(pynvml.nvmlDeviceGetCurrPcieLinkGeneration)),
+    NvmlCall((field_ids.PCIE_LINK_WIDTH,), _single(pynvml.nvmlDeviceGetCurrPcieLinkWidth)),
+    NvmlCall(field_ids.FRAMEBUFFER, _memory, on_mig_devices=True),
+    NvmlCall((field_ids.THRESHOLD_SRM,), _sram_exceeded),
+    NvmlCall(field_ids.REMAP_HISTOGRAM, _remap_histogram),
+    NvmlCall((field_ids.VIRTUAL_MODE,), _single(pynvml.nvmlDeviceGetVirtualizationMode)),
 )
-
-FIELD_VALUES: Mapping[int, int] = {
-    140: 82, 156: 83, 157: 186, 202: 94, 300: 1, 310: 3, 311: 4, 312: 5, 313: 6,
-    240: 74, 241: 75, 242: 76, 243: 77, 244: 78, 245: 79, 246: 80, 247: 81,
-    390: 29, 391: 30, 392: 31, 393: 143, 394: 142, 395: 145, 396: 144,
-    409: 38, 419: 45, 429: 52, 439: 59,
-    1420: 74, 1421: 76, 1422: 269, 1423: 270, 1424: 271, 1501: 173, 1523: 230,
-}  # fmt: skip
-"""DCGM field -> NVML_FI_* id that gives the same quantity in the same unit (157: milliwatts).
-
-All are read with scope id 0. That is the GPU's own power for 157 (NVML_POWER_SCOPE_GPU); the others have no scope.
-"""
-
-NVLINK_KIB: Mapping[str, int] = {"tx": 138, "rx": 139}
-"""NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_*: payload counters in KiB, summed over all links with the scope ALL_LINKS."""
-
-NVLINK_RATES: Mapping[int, tuple[str, ...]] = {449: ("tx", "rx"), 843: ("tx",), 897: ("rx",)}
-"""DCGM field -> the directions whose rates it sums."""
-
-
-def _watts(milliwatts: Any) -> float:
-    return float(milliwatts / 1000)
-
-
-def _mebibytes(count: Any) -> int:
-    return int(count) >> 20
-
-
-CONVERSIONS: Mapping[int, Callable[[Any], RawValue]] = {
-    **dict.fromkeys((155, 157, 160, 164), _watts),
-    **dict.fromkeys((90, 92, 93, 250, 251, 252, 253), _mebibytes),
-}
-"""DCGM field -> the conversion from NVML's unit, where the units differ."""
-
-
-def nvml_value(field: int, raw: RawValue | None) -> NvmlValue:
-    """Return a raw value in the field's unit, or why it is rejected. None means that the driver does not have it."""
-    if raw is None:
-        return RejectedValue(RejectionReason.NOT_SUPPORTED)
-    reason = raw_reason(raw)  # before the conversion, which would turn a blank value into another number
-    if reason is not None:
-        return RejectedValue(reason)
-    convert = CONVERSIONS.get(field)
-    return raw if convert is None else convert(raw)
 
 
 def read_call(call: NvmlCall, handle: Any) -> dict[int, NvmlValue]:
@@ -232,31 +188,3 @@ def calls_for(fields: Collection[int], *, mig_device: bool) -> tuple[NvmlCall, .
     return tuple(
         call for call in CALLS if (call.on_mig_devices or not mig_device) and not set(fields).isdisjoint(call.fields)
     )
-
-
-_FIELD_VALUE_MEMBER = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-"""Members of the union `nvmlValue_t`, in the order of `nvmlValueType_t`."""
-
-
-def read_field_values(handle: Any, requests: list[tuple[int, int]]) -> list[tuple[RawValue | RejectedValue, int]]:
-    """Read field values by (NVML_FI_* id, scope id) with one call.
-
-    Returns them in order, each with the library's timestamp (µs since the epoch). Raises as `read_call` does.
-    """
-    try:
-        records = pynvml.nvmlDeviceGetFieldValues(handle, requests)
-    except pynvml.NVMLError as error:
-        return [(rejected(error.value), 0)] * len(requests)
-    return [(_field_value(record), record.timestamp) for record in records]
-
-
-def _field_value(record: Any) -> RawValue | RejectedValue:
-    # The call succeeds as a whole; each record has a return code of its own. A driver that does not have the id
-    # returns "invalid argument" for it.
-    code = NOT_SUPPORTED if record.nvmlReturn == INVALID_ARGUMENT else record.nvmlReturn
-    if code:
-        return rejected(code)
-    if record.valueType >= len(_FIELD_VALUE_MEMBER):
-        return RejectedValue(RejectionReason.NOT_SUPPORTED)
-    raw: RawValue = getattr(record.value, _FIELD_VALUE_MEMBER[record.valueType])
-    return raw

@@ -14,12 +14,12 @@ import pynvml
 from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
 from exporter.node.devices.readings import RejectionReason
-from exporter.node.nvml import calls, gpm
+from exporter.node.nvml import calls, field_values, gpm
 from exporter.node.nvml.calls import NvmlCall
 from exporter.node.nvml.discovery import NvmlDevice
 from exporter.node.nvml.gpm import Gpm, SampleKey
 from exporter.node.nvml.nvlink_rates import NvlinkRates
-from exporter.node.nvml.values import NvmlValue, RejectedValue
+from exporter.node.nvml.values import NvmlValue, RejectedValue, nvml_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ def route_for(fields: Collection[int], device: Device) -> ReadRoute:
     mig_device = device.gi >= 0
     return ReadRoute(
         calls=calls.calls_for(fields, mig_device=mig_device),
-        field_values=() if mig_device else tuple(f for f in fields if f in calls.FIELD_VALUES),
-        link_rates=() if mig_device else tuple(f for f in fields if f in calls.NVLINK_RATES),
+        field_values=() if mig_device else tuple(f for f in fields if f in field_values.FIELD_VALUES),
+        link_rates=() if mig_device else tuple(f for f in fields if f in field_values.NVLINK_RATES),
         gpm=() if device.ci >= 0 else tuple(f for f in fields if f in gpm.FIELDS),
     )
 
@@ -95,16 +95,16 @@ class DeviceReader:
         return self._routes[key]
 
     def _field_values(self, uuid: str, handle: Any, route: ReadRoute) -> dict[int, NvmlValue]:
-        requests = [(calls.FIELD_VALUES[field], 0) for field in route.field_values]
+        requests = [(field_values.FIELD_VALUES[field], 0) for field in route.field_values]
         if route.link_rates:
-            requests += [(number, calls.ALL_LINKS) for number in calls.NVLINK_KIB.values()]
-        results = calls.read_field_values(handle, requests)
+            requests += [(number, field_values.ALL_LINKS) for number in field_values.NVLINK_KIB.values()]
+        results = field_values.read_field_values(handle, requests)
         values = {
-            field: raw if isinstance(raw, RejectedValue) else calls.nvml_value(field, raw)
+            field: raw if isinstance(raw, RejectedValue) else nvml_value(field, raw)
             for field, (raw, _) in zip(route.field_values, results, strict=False)
         }
         if route.link_rates:
-            counters = dict(zip(calls.NVLINK_KIB, results[len(route.field_values) :], strict=True))
+            counters = dict(zip(field_values.NVLINK_KIB, results[len(route.field_values) :], strict=True))
             values |= self._nvlink.rates(uuid, counters, route.link_rates)
         return values
 

@@ -14,26 +14,51 @@ from typing import Any
 
 import pynvml
 
+from exporter.node.devices import field_ids
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml.values import NOT_SUPPORTED, NvmlValue, RejectedValue, raw_reason, rejected
 
 MIN_SAMPLE_SECONDS = 0.1
 """Least seconds between two samples: the counters are refreshed every 100 ms (nvmlGpmMetricsGet in `nvml.h`)."""
 
+DECODERS = range(8)
+"""Numbers of video decoders, and of JPEG decoders."""
+LINKS = range(18)
+"""Numbers of NVLinks with a field of their own."""
+
 RATIOS: Mapping[int, int] = {
-    1001: 1, 1002: 2, 1003: 3, 1004: 5, 1005: 10, 1006: 11, 1007: 12, 1008: 13, 1013: 9, 1014: 7, 1015: 6, 1016: 4,
-    **{1017 + n: 30 + n for n in range(8)},  # video decoders
-    **{1025 + n: 40 + n for n in range(8)},  # JPEG decoders
-    1033: 50, 1034: 51,
-}  # fmt: skip
+    field_ids.GR_ENGINE_ACTIVE: pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL,
+    field_ids.SM_ACTIVE: pynvml.NVML_GPM_METRIC_SM_UTIL,
+    field_ids.SM_OCCUPANCY: pynvml.NVML_GPM_METRIC_SM_OCCUPANCY,
+    field_ids.PIPE_TENSOR_ACTIVE: pynvml.NVML_GPM_METRIC_ANY_TENSOR_UTIL,
+    field_ids.DRAM_ACTIVE: pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL,
+    field_ids.PIPE_FP64_ACTIVE: pynvml.NVML_GPM_METRIC_FP64_UTIL,
+    field_ids.PIPE_FP32_ACTIVE: pynvml.NVML_GPM_METRIC_FP32_UTIL,
+    field_ids.PIPE_FP16_ACTIVE: pynvml.NVML_GPM_METRIC_FP16_UTIL,
+    field_ids.PIPE_TENSOR_IMMA_ACTIVE: pynvml.NVML_GPM_METRIC_IMMA_TENSOR_UTIL,
+    field_ids.PIPE_TENSOR_HMMA_ACTIVE: pynvml.NVML_GPM_METRIC_HMMA_TENSOR_UTIL,
+    field_ids.PIPE_TENSOR_DFMA_ACTIVE: pynvml.NVML_GPM_METRIC_DFMA_TENSOR_UTIL,
+    field_ids.PIPE_INT_ACTIVE: pynvml.NVML_GPM_METRIC_INTEGER_UTIL,
+    **{field_ids.NVDEC0_ACTIVE + n: pynvml.NVML_GPM_METRIC_NVDEC_0_UTIL + n for n in DECODERS},
+    **{field_ids.NVJPG0_ACTIVE + n: pynvml.NVML_GPM_METRIC_NVJPG_0_UTIL + n for n in DECODERS},
+    field_ids.NVOFA0_ACTIVE: pynvml.NVML_GPM_METRIC_NVOFA_0_UTIL,
+    field_ids.NVOFA1_ACTIVE: pynvml.NVML_GPM_METRIC_NVOFA_1_UTIL,
+}
 """DCGM field -> GPM metric in percent; the field is a ratio."""
 
 RATES: Mapping[int, int] = {
-    1009: 20, 1010: 21, 1011: 61, 1012: 60, 1076: 100, 1077: 102, 1078: 101, 1079: 103,
-    **{1040 + 2 * n: 63 + 2 * n for n in range(18)},  # NVLink n, sent
-    **{1041 + 2 * n: 62 + 2 * n for n in range(18)},  # NVLink n, received
-}  # fmt: skip
-"""DCGM field -> GPM metric in MiB/s; the field is bytes per second. NVLink metrics have "received" before "sent"."""
+    field_ids.PCIE_TX_BYTES: pynvml.NVML_GPM_METRIC_PCIE_TX_PER_SEC,
+    field_ids.PCIE_RX_BYTES: pynvml.NVML_GPM_METRIC_PCIE_RX_PER_SEC,
+    field_ids.NVLINK_TX_BYTES: pynvml.NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC,
+    field_ids.NVLINK_RX_BYTES: pynvml.NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC,
+    field_ids.C2C_TX_ALL_BYTES: pynvml.NVML_GPM_METRIC_C2C_TOTAL_TX_PER_SEC,
+    field_ids.C2C_TX_DATA_BYTES: pynvml.NVML_GPM_METRIC_C2C_DATA_TX_PER_SEC,
+    field_ids.C2C_RX_ALL_BYTES: pynvml.NVML_GPM_METRIC_C2C_TOTAL_RX_PER_SEC,
+    field_ids.C2C_RX_DATA_BYTES: pynvml.NVML_GPM_METRIC_C2C_DATA_RX_PER_SEC,
+    **{field_ids.NVLINK_L0_TX_BYTES + 2 * n: pynvml.NVML_GPM_METRIC_NVLINK_L0_TX_PER_SEC + 2 * n for n in LINKS},
+    **{field_ids.NVLINK_L0_RX_BYTES + 2 * n: pynvml.NVML_GPM_METRIC_NVLINK_L0_RX_PER_SEC + 2 * n for n in LINKS},
+}
+"""DCGM field -> GPM metric in MiB/s; the field is bytes per second."""
 
 FIELDS = frozenset(RATIOS) | frozenset(RATES)
 MIB = 1 << 20

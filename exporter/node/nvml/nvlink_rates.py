@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from exporter.node.devices.readings import RejectionReason
-from exporter.node.nvml.calls import NVLINK_RATES
+from exporter.node.nvml.field_values import NVLINK_RATES
 from exporter.node.nvml.values import NvmlValue, RejectedValue
 
 CounterReading = tuple[int, int]

@@ -1,6 +1,9 @@
-"""Checks NVML return codes and raw values: a blank value or a failed call becomes a reason, never a number.
+"""Checks NVML return codes and raw values, and converts units: a blank value or a failed call becomes a reason.
 
-The codes are those of `nvmlReturn_t` in `nvml.h`, as `pynvml` has them. No I/O, no state.
+The codes are those of `nvmlReturn_t` in `nvml.h`, as `pynvml` has them. Units are those of `nvml.h` (checked against
+nvidia-ml-py 13.615.71): memory is in bytes (DCGM: MiB), power in mW (DCGM: W), energy in mJ as in DCGM.
+
+No I/O, no state.
 """
 
 import math
@@ -10,6 +13,7 @@ from typing import Any
 
 import pynvml
 
+from exporter.node.devices import field_ids
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.source import SourceError
@@ -69,6 +73,8 @@ class RejectedValue:
 
 
 NvmlValue = int | float | str | RejectedValue
+RawValue = int | float | str
+"""A value as NVML gives it, in NVML's unit."""
 
 
 def escaped(function: Callable[[Any], str], handle: Any) -> str:
@@ -113,3 +119,41 @@ def raw_reason(raw: float | str) -> RejectionReason | None:
     if isinstance(raw, float) and not math.isfinite(raw):
         return RejectionReason.BLANK if math.isnan(raw) else RejectionReason.OUT_OF_RANGE
     return RejectionReason.BLANK if raw in (NONE_32, NONE_64, "") else None
+
+
+_IN_MILLIWATTS = (
+    field_ids.POWER_USAGE,
+    field_ids.POWER_USAGE_INSTANT,
+    field_ids.POWER_MGMT_LIMIT,
+    field_ids.ENFORCED_POWER_LIMIT,
+)
+_IN_BYTES = (
+    *(field_ids.BAR1_TOTAL, field_ids.BAR1_USED, field_ids.BAR1_FREE),
+    *(field_ids.FB_TOTAL, field_ids.FB_FREE, field_ids.FB_USED, field_ids.FB_RESERVED),
+)
+
+
+def _watts(milliwatts: Any) -> float:
+    return float(milliwatts / 1000)
+
+
+def _mebibytes(count: Any) -> int:
+    return int(count) >> 20
+
+
+CONVERSIONS: Mapping[int, Callable[[Any], RawValue]] = {
+    **dict.fromkeys(_IN_MILLIWATTS, _watts),
+    **dict.fromkeys(_IN_BYTES, _mebibytes),
+}
+"""DCGM field -> the conversion from NVML's unit, where the units differ."""
+
+
+def nvml_value(field: int, raw: RawValue | None) -> NvmlValue:
+    """Return a raw value in the field's unit, or why it is rejected. None means that the driver does not have it."""
+    if raw is None:
+        return RejectedValue(RejectionReason.NOT_SUPPORTED)
+    reason = raw_reason(raw)  # before the conversion, which would turn a blank value into another number
+    if reason is not None:
+        return RejectedValue(reason)
+    convert = CONVERSIONS.get(field)
+    return raw if convert is None else convert(raw)

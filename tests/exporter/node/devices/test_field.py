@@ -3,6 +3,7 @@
 They are compared where a package of DCGM is installed, or `DCGM_SOURCE` names a copy of its source.
 """
 
+import ast
 import math
 import os
 import re
@@ -125,10 +126,28 @@ def test_what_code_says_about_fields_of_mig_devices_is_what_the_table_says():
     assert {field.id for field in EVERY if field.scope == "system" and field.is_read} >= field_ids.SYSTEM
 
 
-def test_every_id_that_code_has_a_name_for_is_in_the_table():
-    ids = {value for name, value in vars(field_ids).items() if name.isupper() and isinstance(value, int)}
-    assert len(ids) >= 20
-    assert ids <= fields().keys()
+SHORTER = {"GPU_COUNT": "DEV_COUNT", "XID": "DEV_XID_ERRORS", "GPU_RECOVERY_ACTION": "DEV_GET_GPU_RECOVERY_ACTION"}
+"""Constants with another name than their field."""
+
+
+def test_every_constant_is_the_id_of_the_field_of_that_name():
+    constants = {name: value for name, value in vars(field_ids).items() if name.isupper() and isinstance(value, int)}
+    assert len(constants) >= 120
+    for name, value in constants.items():
+        spellings = (f"DCGM_FI_{prefix}{SHORTER.get(name, name)}" for prefix in ("", "DEV_", "PROF_"))
+        assert value in [fields_by_name()[each].id for each in spellings if each in fields_by_name()], name
+
+
+NO_IDS = {0, 1, 2, 8, 16, 18, 20, 100, 1000, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF}
+"""Numbers of conversions, shifts, decoders, links and blank values."""
+
+
+@pytest.mark.parametrize("module", ["calls", "field_values", "values", "gpm"])
+def test_the_tables_of_nvml_have_names_and_no_numbers(module):
+    text = files("exporter.node.nvml").joinpath(f"{module}.py").read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    numbers = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and type(n.value) is int}
+    assert numbers <= NO_IDS
 
 
 def test_every_gpm_metric_that_is_mapped_can_be_asked_for_by_a_counters_file():

@@ -6,10 +6,11 @@ import pytest
 
 from exporter.node.devices.field import fields
 from exporter.node.devices.validity import checked
-from exporter.node.nvml.calls import CALLS, FIELD_VALUES, NVLINK_RATES, nvml_value
+from exporter.node.nvml.calls import CALLS
+from exporter.node.nvml.field_values import FIELD_VALUES, NVLINK_RATES
 from exporter.node.nvml.gpm import FIELDS, RATES, RATIOS, gpm_value
 from exporter.node.nvml.nvlink_rates import NvlinkRates
-from exporter.node.nvml.values import GpuLostError, RejectedValue, raw_reason, rejected
+from exporter.node.nvml.values import GpuLostError, RejectedValue, nvml_value, raw_reason, rejected
 from exporter.source import SourceError
 
 BLANK = RejectedValue("blank")

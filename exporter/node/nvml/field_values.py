@@ -1,0 +1,101 @@
+"""Reads DCGM fields as NVML's field values: many ids in one call, each with a return code and a time of its own.
+
+Ids and units are those of `nvml.h` (checked against nvidia-ml-py 13.615.71).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pynvml
+
+from exporter.node.devices import field_ids
+from exporter.node.devices.readings import RejectionReason
+from exporter.node.nvml.values import INVALID_ARGUMENT, NOT_SUPPORTED, RawValue, RejectedValue, rejected
+
+ALL_LINKS = 0xFFFFFFFF
+"""Scope id of an NVLink field value: the sum over all links (`nvml.h`; any other scope id is the number of a link)."""
+
+FIELD_VALUES: Mapping[int, int] = {
+    field_ids.MEMORY_TEMP: pynvml.NVML_FI_DEV_MEMORY_TEMP,
+    field_ids.TOTAL_ENERGY_CONSUMPTION: pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION,
+    field_ids.POWER_USAGE_INSTANT: pynvml.NVML_FI_DEV_POWER_INSTANT,
+    field_ids.PCIE_REPLAY_COUNTER: pynvml.NVML_FI_DEV_PCIE_REPLAY_COUNTER,
+    field_ids.ECC_CURRENT: pynvml.NVML_FI_DEV_ECC_CURRENT,
+    field_ids.ECC_SBE_VOL_TOTAL: pynvml.NVML_FI_DEV_ECC_SBE_VOL_TOTAL,
+    field_ids.ECC_DBE_VOL_TOTAL: pynvml.NVML_FI_DEV_ECC_DBE_VOL_TOTAL,
+    field_ids.ECC_SBE_AGG_TOTAL: pynvml.NVML_FI_DEV_ECC_SBE_AGG_TOTAL,
+    field_ids.ECC_DBE_AGG_TOTAL: pynvml.NVML_FI_DEV_ECC_DBE_AGG_TOTAL,
+    field_ids.POWER_VIOLATION: pynvml.NVML_FI_DEV_PERF_POLICY_POWER,
+    field_ids.THERMAL_VIOLATION: pynvml.NVML_FI_DEV_PERF_POLICY_THERMAL,
+    field_ids.SYNC_BOOST_VIOLATION: pynvml.NVML_FI_DEV_PERF_POLICY_SYNC_BOOST,
+    field_ids.BOARD_LIMIT_VIOLATION: pynvml.NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT,
+    field_ids.LOW_UTIL_VIOLATION: pynvml.NVML_FI_DEV_PERF_POLICY_LOW_UTILIZATION,
+    field_ids.RELIABILITY_VIOLATION: pynvml.NVML_FI_DEV_PERF_POLICY_RELIABILITY,
+    field_ids.TOTAL_APP_CLOCKS_VIOLATION: pynvml.NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS,
+    field_ids.TOTAL_BASE_CLOCKS_VIOLATION: pynvml.NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS,
+    field_ids.RETIRED_SBE: pynvml.NVML_FI_DEV_RETIRED_SBE,
+    field_ids.RETIRED_DBE: pynvml.NVML_FI_DEV_RETIRED_DBE,
+    field_ids.RETIRED_PENDING: pynvml.NVML_FI_DEV_RETIRED_PENDING,
+    field_ids.UNCORRECTABLE_REMAPPED_ROWS: pynvml.NVML_FI_DEV_REMAPPED_UNC,
+    field_ids.CORRECTABLE_REMAPPED_ROWS: pynvml.NVML_FI_DEV_REMAPPED_COR,
+    field_ids.ROW_REMAP_FAILURE: pynvml.NVML_FI_DEV_REMAPPED_FAILURE,
+    field_ids.ROW_REMAP_PENDING: pynvml.NVML_FI_DEV_REMAPPED_PENDING,
+    field_ids.NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL: pynvml.NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,
+    field_ids.NVLINK_CRC_DATA_ERROR_COUNT_TOTAL: pynvml.NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL,
+    field_ids.NVLINK_REPLAY_ERROR_COUNT_TOTAL: pynvml.NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,
+    field_ids.NVLINK_RECOVERY_ERROR_COUNT_TOTAL: pynvml.NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL,
+    field_ids.CLOCKS_EVENT_REASON_SW_POWER_CAP_NS: pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP,
+    field_ids.CLOCKS_EVENT_REASON_SYNC_BOOST_NS: pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST,
+    field_ids.CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN_NS: pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN,
+    field_ids.CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS: pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN,
+    field_ids.CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN_NS: (
+        pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN
+    ),
+    field_ids.PCIE_COUNT_CORRECTABLE_ERRORS: pynvml.NVML_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS,
+    field_ids.GPU_RECOVERY_ACTION: pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION,
+}
+"""DCGM field -> id of the field value that is the same quantity in the same unit (POWER_USAGE_INSTANT: milliwatts).
+
+All are read with scope id 0. For POWER_USAGE_INSTANT that is the GPU's own power (NVML_POWER_SCOPE_GPU); the others
+have no scope.
+"""
+
+NVLINK_KIB: Mapping[str, int] = {
+    "tx": pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
+    "rx": pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
+}
+"""Payload counters in KiB, summed over all links with the scope ALL_LINKS."""
+
+NVLINK_RATES: Mapping[int, tuple[str, ...]] = {
+    field_ids.NVLINK_BANDWIDTH_TOTAL: ("tx", "rx"),
+    field_ids.NVLINK_TX_BANDWIDTH_TOTAL: ("tx",),
+    field_ids.NVLINK_RX_BANDWIDTH_TOTAL: ("rx",),
+}
+"""DCGM field -> the directions whose rates it sums."""
+
+_FIELD_VALUE_MEMBER = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+"""Members of the union `nvmlValue_t`, in the order of `nvmlValueType_t`."""
+
+
+def read_field_values(handle: Any, requests: list[tuple[int, int]]) -> list[tuple[RawValue | RejectedValue, int]]:
+    """Read field values by (NVML_FI_* id, scope id) with one call.
+
+    Returns them in order, each with the library's timestamp (µs since the epoch). Raises as `read_call` does.
+    """
+    try:
+        records = pynvml.nvmlDeviceGetFieldValues(handle, requests)
+    except pynvml.NVMLError as error:
+        return [(rejected(error.value), 0)] * len(requests)
+    return [(_field_value(record), record.timestamp) for record in records]
+
+
+def _field_value(record: Any) -> RawValue | RejectedValue:
+    # The call succeeds as a whole; each record has a return code of its own. A driver that does not have the id
+    # returns "invalid argument" for it.
+    code = NOT_SUPPORTED if record.nvmlReturn == INVALID_ARGUMENT else record.nvmlReturn
+    if code:
+        return rejected(code)
+    if record.valueType >= len(_FIELD_VALUE_MEMBER):
+        return RejectedValue(RejectionReason.NOT_SUPPORTED)
+    raw: RawValue = getattr(record.value, _FIELD_VALUE_MEMBER[record.valueType])
+    return raw
