@@ -7,10 +7,12 @@ driver), then NVML. `auto` never chooses the simulated source.
 The choice is in one of three states. Unchosen: the next read tries the candidates in order. Chosen: it answers. Suspect
 since its first failure: only it is tried, until it answers or its PATIENCE_SECONDS are over; then the choice is made
 again. While NVML is read because a host engine is away, that one is asked in the background, and chosen once it
-answers. The choice survives this process: the next reader process begins with it.
+answers. One that is not chosen is waited for FIRST_ANSWER_SECONDS at most. The choice survives this process: the next
+reader process begins with it.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -28,7 +30,7 @@ from exporter.node.devices.device_source import (
 )
 from exporter.node.devices.readings import Readings
 from exporter.node.nvml.source import NvmlSource
-from exporter.node.reader.host_engine import HostEngine, Starter, in_background
+from exporter.node.reader.host_engine import HostEngine, Starter, Waiter, in_background
 from exporter.source import SourceError
 
 _log = logging.getLogger(__name__)
@@ -38,6 +40,10 @@ Opener = Callable[[ReaderConfig], DeviceSource]
 PATIENCE_SECONDS: Mapping[Choice, float] = {"host engine": 300.0, "embedded engine": 30.0, "nvml": 30.0}
 """How long after its first failure the chosen source is still tried alone. A host engine may be restarting or updated,
 and each change of the source ends series and begins others."""
+
+FIRST_ANSWER_SECONDS = 8.0
+"""How long an engine may take that accepts the connection but is not chosen yet, before NVML is read. A connect alone
+takes 3 s at most; the reader process has 10 s for a reply, in which NVML must answer too."""
 
 OPENERS: Mapping[Choice, Opener] = {"host engine": DcgmSource, "embedded engine": DcgmSource, "nvml": NvmlSource}
 
@@ -56,9 +62,10 @@ class AutoSource:
         others: Callable[[], tuple[int, ...]] = other_engines,
         clock: Callable[[], float] = time.monotonic,
         start: Starter = in_background,
+        wait: Waiter = threading.Event.wait,
     ) -> None:
         """`listening` gives the address of a host engine on this node; `others` the ids of processes with an engine."""
-        self._config, self._openers, self._clock, self._start = config, openers, clock, start
+        self._config, self._openers, self._clock, self._start, self._wait = config, openers, clock, start, wait
         self._listening, self._others = listening, others
         self.name = config.first_source
         self._engine: HostEngine | None = None
@@ -133,7 +140,7 @@ class AutoSource:
 
     def _returned_to(self, engine: HostEngine) -> Readings:
         """Read the engine, and if it still answers, choose it instead of NVML. Raises SourceError."""
-        readings = engine.read()
+        readings = engine.read_within(FIRST_ANSWER_SECONDS)
         self._leave()
         self._enter("host engine", engine, "it answers")
         return readings
@@ -142,7 +149,7 @@ class AutoSource:
         failures: list[tuple[Choice, SourceError]] = []
         for choice, source in self._candidates():
             try:
-                readings = source.read()
+                readings = self._first_read(source)
             except SourceError as error:
                 if source is not self._engine:
                     source.close()
@@ -152,6 +159,9 @@ class AutoSource:
             return readings
         # The reason to report is that of the best candidate, which would be chosen if it were repaired.
         raise SourceError(failures[0][1].reason, _summary(failures))
+
+    def _first_read(self, source: DeviceSource) -> Readings:
+        return source.read_within(FIRST_ANSWER_SECONDS) if isinstance(source, HostEngine) else source.read()
 
     def _candidates(self) -> Iterator[tuple[Choice, DeviceSource]]:
         """The candidates, best first, opened one at a time: engines are searched for only when it is their turn."""
@@ -167,7 +177,7 @@ class AutoSource:
         if self._engine is None:
             self._engine_address = self._config.remote or self._engine_address or self._listening()
             if self._engine_address is not None:
-                self._engine = HostEngine(self._opened("host engine"), self._start)
+                self._engine = HostEngine(self._opened("host engine"), self._start, self._wait)
         return self._engine
 
     def _opened(self, choice: Choice) -> DeviceSource:

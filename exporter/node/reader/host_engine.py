@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.device_source import DeviceSource, SourceChoice, WantedField
 from exporter.node.devices.readings import Readings
+from exporter.node.reader.reasons import ReaderReason
 from exporter.source import SourceError
 
 _log = logging.getLogger(__name__)
 
 Starter = Callable[[Callable[[], None]], None]
 """Runs a function, and returns without waiting for its end."""
+Waiter = Callable[[threading.Event, float], bool]
+"""Waits for an event at most so many seconds. Returns whether it is set."""
 
 
 def in_background(function: Callable[[], None]) -> None:
@@ -21,38 +24,55 @@ def in_background(function: Callable[[], None]) -> None:
 
 
 class HostEngine:
-    """A DeviceSource over a host engine; `answers` asks without waiting. Its methods are for one thread."""
+    """A DeviceSource over a host engine that can be asked without waiting, or for a limited time. For one thread."""
 
     choice: SourceChoice | None = None
 
-    def __init__(self, source: DeviceSource, start: Starter = in_background) -> None:
+    def __init__(
+        self, source: DeviceSource, start: Starter = in_background, wait: Waiter = threading.Event.wait
+    ) -> None:
         """`source` postpones its attempts to connect itself (as DcgmSource does), so it may be asked at any time."""
-        self._source, self._start = source, start
+        self._source, self._start, self._wait = source, start, wait
         self._wanted: Sequence[WantedField] | None = None
         """Fields that the source has not been told of yet, because it was being asked."""
         self.name = source.name
-        self._failure = SourceError(DcgmReason.CONNECTION_LOST, "not asked yet")
-        self._answered = False
-        self._asking = threading.Event()
-        """Set while the background thread has `_source`, `_failure` and `_answered` for itself."""
+        self._failure = SourceError(DcgmReason.TIMEOUT, "the host engine has not answered yet")
+        self._answer: Readings | None = None
+        """The readings of the last ask in the background, if it was answered."""
+        self._idle = threading.Event()
+        """Not set while the background thread has `_source`, `_failure` and `_answer` for itself."""
+        self._idle.set()
 
     def read(self) -> Readings:
         """Read the engine. Raises SourceError, with the last failure while it is asked in the background."""
-        if self._asking.is_set():
+        if not self._idle.is_set():
             raise SourceError(self._failure.reason, f"{self._failure}; it is being asked again")
         self._tell_source()
         return self._source.read()
 
+    def read_within(self, seconds: float) -> Readings:
+        """Read the engine, waiting at most so many seconds; after that, the asking goes on in the background.
+
+        Raises SourceError. libdcgm itself waits 60 s for an engine that accepts the connection and does not answer.
+        """
+        if not self._idle.is_set():
+            return self.read()  # raises the last failure
+        self._begin_asking()
+        if not self._wait(self._idle, seconds):
+            raise SourceError(DcgmReason.TIMEOUT, f"the host engine has not answered within {seconds:.0f} s")
+        answer, self._answer = self._answer, None
+        if answer is None:
+            raise SourceError(self._failure.reason, str(self._failure))
+        return answer
+
     def answers(self) -> bool:
         """Whether the engine answered when it was last asked. If it did not, ask again, in the background."""
-        if self._asking.is_set():
+        if not self._idle.is_set():
             return False
-        answered, self._answered = self._answered, False
-        if not answered:
-            self._tell_source()
-            self._asking.set()
-            self._start(self._ask)
-        return answered
+        answer, self._answer = self._answer, None
+        if answer is None:
+            self._begin_asking()
+        return answer is not None
 
     def want(self, fields: Sequence[WantedField]) -> None:
         """Read these fields from the next read on that is not in progress already."""
@@ -60,8 +80,13 @@ class HostEngine:
 
     def close(self) -> None:
         """Close the source, unless it is being asked: then it ends with the process, which nothing should delay."""
-        if not self._asking.is_set():
+        if self._idle.is_set():
             self._source.close()
+
+    def _begin_asking(self) -> None:
+        self._tell_source()
+        self._idle.clear()
+        self._start(self._ask)
 
     def _tell_source(self) -> None:
         wanted, self._wanted = self._wanted, None
@@ -70,11 +95,11 @@ class HostEngine:
 
     def _ask(self) -> None:
         try:
-            self._source.read()
-            self._answered = True
+            self._answer = self._source.read()
         except SourceError as error:
             self._failure = error
-        except Exception:  # noqa: BLE001 - a defect must not end the asking, and with it the way back to the engine
+        except Exception as error:  # noqa: BLE001 - a defect must not end the asking, and with it the way back to the engine
             _log.warning("asking the host engine raised an exception that is not a SourceError", exc_info=True)
+            self._failure = SourceError(ReaderReason.INTERNAL, f"{type(error).__name__}: {error}")
         finally:
-            self._asking.clear()
+            self._idle.set()

@@ -30,14 +30,22 @@ class Node:
     closed: list = field(default_factory=list)
     asked: list = field(default_factory=list)
     """What was started in the background and has not run yet."""
+    hanging: bool = False
+    """Whether a host engine accepts a connection and does not answer."""
     wanted: dict = field(default_factory=dict)
     """The fields that each source was told of."""
 
     def auto(self, config=CONFIG):
         openers = {choice: lambda config, choice=choice: FakeSource(self, choice, config) for choice in OPENERS}
         return AutoSource(
-            config, openers, lambda: self.listening, lambda: self.others, lambda: self.now, self.asked.append
+            config, openers, lambda: self.listening, lambda: self.others, lambda: self.now, self.asked.append, self.wait
         )
+
+    def wait(self, event, seconds):
+        """Wait for what runs in the background, which never ends while the engine hangs."""
+        if not self.hanging:
+            self.run_background()
+        return event.is_set()
 
     def collect(self, auto):
         """One collection, an interval after the last one: the source that answered, or the reason why none did."""
@@ -50,7 +58,7 @@ class Node:
         return found
 
     def run_background(self):
-        while self.asked:
+        while self.asked and not self.hanging:
             self.asked.pop()()
 
 
@@ -193,6 +201,35 @@ def test_nvml_is_not_delayed_by_a_host_engine_that_does_not_answer():
     assert auto.read().source == "dcgm"
 
 
+def test_a_host_engine_that_hangs_before_it_is_chosen_does_not_keep_nvml_from_being_read():
+    node = Node(up={"host engine", "nvml"}, hanging=True)
+    auto = node.auto(NAMED)
+    assert [node.collect(auto) for _ in range(4)] == ["nvml"] * 4
+    assert len(node.asked) == 1
+    node.hanging = False
+    assert [node.collect(auto) for _ in range(3)] == ["nvml", "dcgm", "dcgm"]
+
+
+def test_without_nvml_the_reason_is_that_the_host_engine_has_not_answered():
+    node = Node(hanging=True)
+    auto = node.auto(NAMED)
+    for message in ("has not answered within 8 s", "has not answered yet; it is being asked again"):
+        error = reason(auto.read)
+        assert error.reason == "timeout"
+        assert f"host engine: the host engine {message}; nvml: nvml is down" in str(error)
+
+
+def test_a_host_engine_that_hangs_again_when_it_has_answered_in_the_background_is_not_chosen():
+    node = Node(up={"nvml"})
+    auto = node.auto(NAMED)
+    node.collect(auto)
+    node.up.add("host engine")
+    assert node.collect(auto) == "nvml"
+    node.hanging = True
+    assert [node.collect(auto) for _ in range(3)] == ["nvml"] * 3
+    assert (auto.name, node.closed) == ("nvml", [])
+
+
 def test_a_host_engine_that_answered_only_when_it_was_asked_is_not_chosen():
     node = Node(up={"nvml"})
     auto = node.auto(NAMED)
@@ -214,7 +251,7 @@ def test_while_the_host_engine_is_asked_it_is_neither_read_nor_closed():
     assert reason(auto.read).reason == "no_nvml"
     node.now += PATIENCE_SECONDS["nvml"]
     error = reason(auto.read)
-    assert "host engine: not asked yet; it is being asked again; nvml: nvml is down" in str(error)
+    assert "host engine: host engine is down; it is being asked again; nvml: nvml is down" in str(error)
     auto.close()
     assert "host engine" not in node.closed
 

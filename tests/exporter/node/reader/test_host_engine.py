@@ -2,9 +2,12 @@
 
 import threading
 
+import pytest
+
 from exporter.node.devices.readings import Readings
 from exporter.node.reader.host_engine import HostEngine
 from exporter.source import SourceError
+from tests.waiting import until
 
 LIMIT_SECONDS = 30.0
 
@@ -66,3 +69,26 @@ def test_the_thread_does_not_keep_the_process_from_ending():
     asking[0].join(LIMIT_SECONDS)
     engine.close()
     assert source.closed
+
+
+def test_a_read_that_is_limited_in_time_returns_the_answer_or_raises_why_there_is_none(caplog):
+    source = SlowSource(Readings("dcgm", 1.0, ()), SourceError("connection_lost", "away"), ValueError("a defect"))
+    source.allowed.set()
+    engine = HostEngine(source)
+    assert engine.read_within(LIMIT_SECONDS).taken_at == 1.0
+    for reason in ("connection_lost", "internal"):
+        with pytest.raises(SourceError) as error:
+            engine.read_within(LIMIT_SECONDS)
+        assert error.value.reason == reason
+    assert len(caplog.records) == 1
+
+
+def test_after_a_read_that_is_limited_in_time_the_asking_goes_on_in_the_background():
+    source = SlowSource(Readings("dcgm", 1.0, ()), Readings("dcgm", 2.0, ()))
+    engine = HostEngine(source)
+    for message in ("has not answered within 0 s", "is being asked again"):
+        with pytest.raises(SourceError, match=message):
+            engine.read_within(0.01)
+    source.allowed.set()
+    until(engine.answers)
+    assert engine.read_within(LIMIT_SECONDS).taken_at == 2.0
