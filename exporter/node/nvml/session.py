@@ -25,6 +25,8 @@ class NvmlSession:
     versions: dict[str, str] = field(default_factory=dict)
     """Version texts `driver` and `nvml`, as far as known."""
     is_open: bool = False
+    _open_inits: int = 0
+    """Calls of nvmlInit that no nvmlShutdown has ended: NVML counts them, and ends a session with the last."""
     _last_error: SourceError | None = None
     _backoff: Backoff = field(init=False)
 
@@ -40,12 +42,14 @@ class NvmlSession:
             return
         if self._last_error is not None and not self._backoff.due:
             raise self._last_error
+        self._shut_down()
         try:
             # Loads libnvidia-ml.so.1 by its soname, once per process.
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
             raise self.failed(source_error(error.value)) from error
         self.is_open, self._last_error = True, None
+        self._open_inits += 1
         self._backoff.reset()
         self.versions = _versions()
 
@@ -59,12 +63,16 @@ class NvmlSession:
     def close(self) -> None:
         """Shut the library down if it is open. Every handle and sample buffer of the session is then invalid.
 
-        While the library is in use it stays as it is until the process ends.
+        While the library is in use it stays as it is; the next `open` or `close` shuts it down.
         """
-        if self.is_open and not self.in_use():
+        self.is_open = False
+        self._shut_down()
+
+    def _shut_down(self) -> None:
+        while self._open_inits and not self.in_use():
+            self._open_inits -= 1
             with contextlib.suppress(pynvml.NVMLError):  # nothing more can be done when the shutdown fails
                 pynvml.nvmlShutdown()
-        self.is_open = False
 
 
 def _versions() -> dict[str, str]:

@@ -11,6 +11,7 @@ from tests.clock import Clock
 from tests.exporter.node.nvml.fixture import config
 from tests.fakes.build import build
 from tests.fakes.scenario_table import VARIABLE, ScenarioTable
+from tests.waiting import until
 
 
 @pytest.fixture(scope="session")
@@ -54,4 +55,5 @@ def open_source(clock):
 
     yield start
     for source in opened:
+        until(lambda source=source: not source._calls.unreturned())  # the library is shut down only then
         source.close()

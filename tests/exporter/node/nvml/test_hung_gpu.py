@@ -48,8 +48,8 @@ def two_gpus_with_mig():
 
 
 @pytest.fixture
-def ended(scenario_table):
-    """Ends every hang, so that no thread of the fake library stays behind."""
+def ended(scenario_table, open_source):
+    """Ends every hang before the sources are closed, so that no thread of the fake library stays behind."""
     yield
     scenario_table("whole")
 
@@ -254,6 +254,25 @@ def test_a_failed_library_does_not_wait_for_a_call_that_hangs(scenario_table, op
     table.tick(2)
     with pytest.raises(SourceError, match="replaced"):
         source.read()
-    scenario_table("whole")
+    table.scenario = with_events("whole")
+    table.tick(3)
     clock.now += 2
     until(lambda: source.read().down == ())
+
+
+@pytest.mark.usefixtures("ended")
+def test_a_session_that_could_not_be_shut_down_is_ended_before_the_next_one(scenario_table, open_source):
+    document = load("whole").document
+    table = scenario_table(
+        Scenario("seven", msgspec.structs.replace(document, devices=document.devices[:7], events=()))
+    )
+    source = open_source(TEMPERATURE)
+    assert len(source.read().inventory) == 7
+    table.scenario = hangs("nvmlDeviceGetMigMode")
+    table.tick(1)
+    assert source.read().down == UUIDS[:1]
+    source.close()
+    table.scenario = with_events("whole")
+    table.tick(2)
+    until(lambda: not source._calls.unreturned())
+    assert len(source.read().inventory) == 8, "a new session lists the GPUs of now"
