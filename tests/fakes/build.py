@@ -17,6 +17,7 @@ DCGM_SOURCES = (
     "libdcgm_read.c",
     "libdcgm_device.c",
     "libdcgm_about.c",
+    "libdcgm_other_clients.c",
     "table_reader.c",
 )
 

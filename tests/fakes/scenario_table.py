@@ -1,8 +1,10 @@
 """Writes a scenario, one moment after the other, into the table file of table.h that the fake libraries read.
 
-    python -m tests.fakes.scenario_table SCENARIO TABLE [INTERVAL]
+    python -m tests.fakes.scenario_table SCENARIO TABLE [INTERVAL [MOMENT]]
 
-writes every INTERVAL seconds until it is stopped. In tests `ScenarioTable.tick(t)` writes one moment.
+writes every INTERVAL seconds until it is stopped. With MOMENT (seconds of scenario time) it writes that moment each
+time, with new timestamps: the values stand still, so that two programs that read them can be compared. In tests
+`ScenarioTable.tick(t)` writes one moment.
 """
 
 import os
@@ -55,9 +57,17 @@ ARCHITECTURES = {name: number for number, name in NAMES.items()}
 class ScenarioTable:
     """Writes moments of a scenario to the file `path`. A scenario without an epoch begins when this is made."""
 
-    def __init__(self, scenario: Scenario, path: Path, clock: Callable[[], float] = time.time) -> None:
-        """`clock` gives Unix seconds."""
+    def __init__(
+        self,
+        scenario: Scenario,
+        path: Path,
+        clock: Callable[[], float] = time.time,
+        *,
+        moment: float | None = None,
+    ) -> None:
+        """`clock` gives Unix seconds; with `moment`, every tick writes that scenario time as if it were now."""
         self.scenario = scenario
+        self._moment = moment
         self.path = path
         self._clock = clock
         self._begin = scenario.begins(clock())
@@ -66,7 +76,7 @@ class ScenarioTable:
     def tick(self, t: float | None = None) -> ScenarioState:
         """Replace the table by that of scenario time `t` (None is now), and return its state."""
         now = self._clock() if t is None else self._begin + t
-        state = self.scenario.at(now - self._begin)
+        state = self.scenario.at(now - self._begin if self._moment is None else self._moment)
         self._ticks += 1
         draft = self.path.with_name(f"{self.path.name}.{os.getpid()}.{threading.get_ident()}.new")
         draft.write_bytes(table(state, now, self._ticks))
@@ -283,8 +293,10 @@ def encode(field: Field, sample: ScriptedSample) -> tuple[str, bytes, bytes]:
 
 
 def main(arguments: list[str]) -> None:
-    scenario_table = ScenarioTable(load(arguments[0]), Path(arguments[1]))
-    with scenario_table.run(float(arguments[2]) if len(arguments) > 2 else 0.2):
+    interval = float(arguments[2]) if len(arguments) > 2 else 0.2
+    moment = float(arguments[3]) if len(arguments) > 3 else None
+    scenario_table = ScenarioTable(load(arguments[0]), Path(arguments[1]), moment=moment)
+    with scenario_table.run(interval):
         threading.Event().wait()
 
 

@@ -2,6 +2,7 @@
 
 import struct
 import time
+from itertools import count
 
 from exporter.node.simulation.scenario import load, parse
 from tests.fakes.build import build
@@ -66,3 +67,10 @@ def test_a_library_is_not_compiled_again_from_the_same_sources(tmp_path, monkeyp
     monkeypatch.setenv("PATH", "")  # no compiler is found from here on
     second = build(tmp_path / "b", only="libdcgm.so.4")
     assert first["libdcgm.so.4"].read_bytes() == second["libdcgm.so.4"].read_bytes()
+
+
+def test_a_moment_that_is_written_again_and_again_has_the_same_values_and_new_timestamps(tmp_path):
+    scenario_table = ScenarioTable(load("whole"), tmp_path / "table", clock=count(1000.0).__next__, moment=60)
+    states = [scenario_table.tick() for _ in range(2)]
+    assert [state.t for state in states] == [60, 60]
+    assert [struct.unpack_from("<q", (tmp_path / "table").read_bytes(), 24)[0]] == [1002 * 10**6]
