@@ -17,7 +17,6 @@ from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
 from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AttributionRules
-from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.config import NodeConfig
 from exporter.node.counters_watch import CountersWatch, UnusableCountersError
 from exporter.node.dcgm.reasons import DcgmReason
@@ -150,6 +149,9 @@ class NodeProgram:
         """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario."""
         config = self._config
         if config.kubernetes:
+            # gRPC and protobuf hold 10 MiB: an exporter that does not ask the kubelet goes without them.
+            from exporter.node.attribution.kubelet import Kubelet  # noqa: PLC0415 - see above
+
             return Kubelet(Path(config.kubelet_socket), gpu_resources(config.resource_names))
         if config.source != "simulated":
             return None

@@ -3,6 +3,8 @@
 import logging
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -44,6 +46,22 @@ def first_snapshot(program, good, seconds=60.0):
         assert time.monotonic() < end, snapshot.health
         time.sleep(0.05)
     return snapshot
+
+
+def test_it_loads_no_grpc_unless_it_asks_the_kubelet():
+    code = (
+        "import sys; from exporter import cli; from exporter.node.config import node_config;"
+        "from exporter.node.program import NodeProgram;"
+        "program = NodeProgram(node_config(cli.parse(['node', *sys.argv[1:]], {}), {}));"
+        "print([name for name in ('grpc', 'google.protobuf') if name in sys.modules]); program.close()"
+    )
+    command = (sys.executable, "-c", code)
+    without, with_kubelet = (
+        subprocess.run([*command, *flags], capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+        for flags in ((), ("--kubernetes",))
+    )
+    assert without == "[]"
+    assert with_kubelet == "['grpc', 'google.protobuf']"
 
 
 def library_missing(snapshot):
