@@ -133,11 +133,11 @@ class Scraper:
 
 def measure(targets: Sequence[Target], scrapes: int, pause: float) -> list[Measured]:
     """Wait as long as the scrapes will take, then scrape all exporters in turns, `pause` seconds after each turn."""
+    for each in targets:
+        _text(each)  # the first scrape makes what later ones use again
+    idle = _per_second(targets, scrapes * pause)
     with ExitStack() as stack:
         scrapers = [stack.enter_context(closing(Scraper(each))) for each in targets]
-        for scraper in scrapers:
-            scraper.scrape()
-        idle = _per_second(targets, scrapes * pause)
         before, began = [_cpu(each) for each in targets], time.monotonic()
         taken, sizes = _in_turns(scrapers, scrapes, pause)
         seconds = time.monotonic() - began
