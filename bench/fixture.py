@@ -27,6 +27,7 @@ from tests.fakes.scenario_table import VARIABLE
 ROOT = Path(__file__).resolve().parent.parent
 FIELDS = 40
 START_SECONDS = 30.0
+ENGINE_SOCKET = "engine.sock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,14 @@ WHOLE = BenchNode("8 GPUs x 40 fields", "whole", mig=False)
 PARTITIONED = BenchNode("56 MIG devices x 40 fields", str(ROOT / "tests/fakes/scenarios/mig_56.json"), mig=True)
 
 
+def last_series(names: str) -> bytes:
+    """How the series begin that an exposition has last: engine activity, where its fields are among these names.
+
+    The engine has it one interval after the first read.
+    """
+    return b"\nDCGM_FI_PROF_" if "DCGM_FI_PROF_" in names else b"\nDCGM_FI_"
+
+
 def _type(field: Field) -> Literal["counter", "gauge"]:
     return "counter" if field.unit in {"mJ", "ns"} else "gauge"
 
@@ -100,14 +109,19 @@ class RunningFakes:
     counters_file: Path
     bytecode: Path
 
+    @property
+    def engine(self) -> str:
+        """The address of the host engine."""
+        return f"unix://{self.folder / ENGINE_SOCKET}"
+
     def environment(self) -> dict[str, str]:
         """The environment in which a reader process finds the fake libdcgm, and that finds its table."""
         return {**os.environ, VARIABLE: str(self.folder / "table"), "LD_LIBRARY_PATH": str(self.library.parent)}
 
-    def reader_config(self, counters: Counters, interval: float = 10.0) -> ReaderConfig:
+    def reader_config(self, counters: Counters, interval: float = 1.0) -> ReaderConfig:
         """The configuration of a reader process; `interval` is in seconds."""
         wanted = tuple(field.wanted() for field in counters.fields)
-        return ReaderConfig("dcgm", wanted, interval, remote="localhost:5555", libdcgm=str(self.library))
+        return ReaderConfig("dcgm", wanted, interval, remote=self.engine, libdcgm=str(self.library))
 
 
 @contextmanager
@@ -118,10 +132,11 @@ def running_fakes(node: BenchNode, folder: Path) -> Iterator[RunningFakes]:
     fakes.counters_file.write_text(node.counters_file())
     os.environ[VARIABLE] = str(folder / "table")
     table = (sys.executable, "-m", "tests.fakes.scenario_table", node.scenario, str(folder / "table"), "1")
+    listening = (*table, str(folder / ENGINE_SOCKET))
     kubelet = (sys.executable, "-m", "bench.fixture", node.scenario, str(int(node.mig)), str(fakes.socket))
-    processes = [subprocess.Popen(command, cwd=ROOT) for command in (table, kubelet)]
+    processes = [subprocess.Popen(command, cwd=ROOT) for command in (listening, kubelet)]
     try:
-        _wait_for(folder / "table", fakes.socket)
+        _wait_for(folder / "table", folder / ENGINE_SOCKET, fakes.socket)
         yield fakes
     finally:
         os.environ.pop(VARIABLE, None)

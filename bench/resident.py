@@ -4,7 +4,7 @@ import re
 import time
 from pathlib import Path
 
-from bench.fixture import BenchNode, RunningFakes
+from bench.fixture import BenchNode, RunningFakes, last_series
 from bench.process import RunningExporter, memory, running
 from bench.table import BenchSection, Figure
 
@@ -18,7 +18,7 @@ def flags(fakes: RunningFakes, counters: Path | None, interval: int = 1000) -> t
     file = ("--collectors", str(counters)) if counters else ()
     attribution = ("--kubernetes", "--pod-resources-kubelet-socket", str(fakes.socket))
     return (
-        "--source", "dcgm", "--remote-hostengine-info", "localhost:5555", "--collect-interval", str(interval),
+        "--source", "dcgm", "--remote-hostengine-info", fakes.engine, "--collect-interval", str(interval),
         *attribution, *file,
     )  # fmt: skip
 
@@ -78,6 +78,7 @@ def _started(fakes: RunningFakes, starts: int) -> tuple[float, list[str]]:
     for _ in range(starts):
         with running(flags(fakes, None), fakes.environment(), fakes.bytecode) as process:
             seconds.append(process.wait_for(b"\nDCGM_FI_", b"gpugauge_device_allocated_pods{"))
+            process.wait_for(last_series("DCGM_FI_PROF_"))
             exposition = process.exposition().decode()
     return min(seconds), exposition.splitlines()
 

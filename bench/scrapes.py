@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import quantiles
 
 from bench.cpu import process_ms
-from bench.fixture import BenchNode, RunningFakes
+from bench.fixture import BenchNode, RunningFakes, last_series
 from bench.process import RunningExporter, running
 from bench.resident import flags
 from bench.table import BenchSection, Figure
@@ -38,8 +38,8 @@ def scrape_section(node: BenchNode, fakes: RunningFakes, budget: float, scrapes:
 
     `budget` is in milliseconds.
     """
-    with running(flags(fakes, fakes.counters_file, 10_000), fakes.environment(), fakes.bytecode) as process:
-        process.wait_for(b"\nDCGM_FI_", b"gpugauge_device_allocated_pods{")
+    with running(flags(fakes, fakes.counters_file, 5_000), fakes.environment(), fakes.bytecode) as process:
+        process.wait_for(last_series(node.counters_file()), b"gpugauge_device_allocated_pods{")
         time.sleep(2)  # the first collections are a second apart
         rows = [
             _row(process, ScrapeKind(kept, compressed, scrapers), budget, scrapes)

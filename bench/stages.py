@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
 from bench.cpu import Cost, cost, cost_of, process_ms
-from bench.fixture import START_SECONDS, BenchNode, RunningFakes
+from bench.fixture import START_SECONDS, BenchNode, RunningFakes, last_series
 from bench.table import BenchSection, Figure
 from exporter.collection_loop import CollectionLoop
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
@@ -100,7 +100,10 @@ def reader_stages(config: ReaderConfig, repetitions: int) -> ReaderStages:
         return libraries[0]
 
     source = DcgmSource(config, load=load)
-    source.read()
+    end = time.monotonic() + START_SECONDS
+    while not _has_activity(source.read(), config):  # the engine has it one interval after the first read
+        assert time.monotonic() < end, "the engine has no engine activity"
+        time.sleep(0.05)
     calls, reads = [], []
     for _ in range(repetitions):
         libraries[0].spent, began = 0, time.thread_time_ns()
@@ -115,6 +118,17 @@ def reader_stages(config: ReaderConfig, repetitions: int) -> ReaderStages:
     return ReaderStages(
         library, minus(cost(reads), library), cost_of(lambda: encode(reply), repetitions), reply.readings, encode(reply)
     )
+
+
+def _has_activity(readings: Readings, config: ReaderConfig) -> bool:
+    activity = {field.id for field in config.fields if field.watch == "profiling"}
+    columns = [
+        column
+        for batch in readings.batches
+        for number, column in zip(batch.fields, batch.columns, strict=True)
+        if number in activity
+    ]
+    return not activity or any(value is not None for column in columns for value in column)
 
 
 @dataclass(slots=True)
@@ -215,7 +229,7 @@ def whole(counters: Counters, fakes: RunningFakes, repetitions: int) -> WholeCol
     pipeline = NodePipeline(NodeSources(reader, Kubelet(fakes.socket)), counters, STYLE, RULES)
     loop = CollectionLoop(pipeline.collect, exporter_metrics(), 10.0)
     end = time.monotonic() + START_SECONDS
-    while b"\nDCGM_FI_" not in loop.exposition.text:
+    while last_series(" ".join(row.name for row in counters.rows)) not in loop.exposition.text:
         assert time.monotonic() < end, "the reader process does not answer"
         time.sleep(0.05)
         loop.collect()

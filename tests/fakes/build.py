@@ -15,6 +15,8 @@ DCGM_SOURCES = (
     "libdcgm_group.c",
     "libdcgm_watch.c",
     "libdcgm_read.c",
+    "libdcgm_sample.c",
+    "libdcgm_listening.c",
     "libdcgm_device.c",
     "libdcgm_about.c",
     "libdcgm_other_clients.c",

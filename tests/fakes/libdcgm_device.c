@@ -38,7 +38,7 @@ static uint32_t group_of(uint32_t kind)
 /* `count` is how many ids fit; on return, how many there are. */
 API status_t dcgmGetEntityGroupEntities(handle_t handle, uint32_t kind, uint32_t *ids, int *count, uint32_t flags)
 {
-    static struct entity all[MAX_DEVICES * 17 + MAX_ENTITIES];
+    static struct table_entity all[MAX_DEVICES * 17 + MAX_ENTITIES];
     struct table_view view;
     (void)flags;
     if (!ids || !count || *count < 0)
@@ -61,8 +61,8 @@ static void put_row(const struct table_view *view, const struct table_instance *
 {
     const struct table_device *device = table_device(view, from->gpu_id);
     memset(into, 0, sizeof *into);
-    into->entity = (struct entity){from->kind, from->entity_id};
-    into->parent = (struct entity){from->parent_kind, from->parent_id};
+    into->entity = (struct table_entity){from->kind, from->entity_id};
+    into->parent = (struct table_entity){from->parent_kind, from->parent_id};
     memcpy(into->uuid, device->uuid, sizeof device->uuid);
     into->index = device->nvml_index;
     into->gi = from->gi;
@@ -98,8 +98,10 @@ API status_t dcgmGetGpuStatus(handle_t handle, uint32_t gpu_id, uint32_t *answer
     if (status != ST_OK)
         return status;
     const struct table_device *device = table_device(&view, gpu_id);
-    *answer = device ? device->status : 0;
-    return leave(&view, device ? ST_OK : ST_BADPARAM); /* 4.6.0: OK with state 0 for an unknown id */
+    struct table_entity entity = {KIND_GPU, gpu_id};
+    status = table_fault_about(&view, "dcgmGetGpuStatus", &entity, 1, NULL, 0);
+    *answer = device ? device->status : STATE_UNKNOWN; /* for an unknown id too (4.6.0, measured) */
+    return leave(&view, status);
 }
 
 API status_t dcgmGetGpuChipArchitecture(handle_t handle, uint32_t gpu_id, uint32_t *answer)
@@ -111,8 +113,10 @@ API status_t dcgmGetGpuChipArchitecture(handle_t handle, uint32_t gpu_id, uint32
     if (status != ST_OK)
         return status;
     const struct table_device *device = table_device(&view, gpu_id);
-    *answer = device && device->architecture ? device->architecture : 0xffffffffu; /* 4.6.0: 0 for an unknown id */
-    return leave(&view, device ? ST_OK : ST_BADPARAM);
+    struct table_entity entity = {KIND_GPU, gpu_id};
+    status = table_fault_about(&view, "dcgmGetGpuChipArchitecture", &entity, 1, NULL, 0);
+    *answer = !device ? 0 : device->architecture ? device->architecture : 0xffffffffu; /* 0: an unknown id */
+    return leave(&view, status);
 }
 
 static uint32_t whole_number(const struct table_view *view, uint32_t gpu_id, uint32_t field)

@@ -4,8 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { CONNECTIONS = 64 };
+#include <time.h>
 
 struct connection {
     handle_t handle; /* 0: unused */
@@ -25,14 +24,21 @@ static struct connection *find_connection(handle_t handle)
     return NULL;
 }
 
+/* The number of a connection, below CONNECTIONS; -1 for a handle of none. */
+int slot_of(handle_t handle)
+{
+    const struct connection *connection = find_connection(handle);
+    return connection ? (int)(connection - connections) : -1;
+}
+
 /* A connection from before a loss stays dead, whatever comes after: the library never reconnects (4.6.0, source).
- * 4.6.0: -21 instead of -10 before dcgmInit and after dcgmShutdown, and -1 for handle 0. */
+ * Before dcgmInit and after dcgmShutdown a call has -21, and with handle 0 -1 (4.6.0, measured). */
 static status_t admit(handle_t handle, struct table_view *view)
 {
     const struct connection *connection = find_connection(handle);
-    if (!initialized)
-        return ST_UNINITIALIZED;
-    if (!connection || table_open(view) != 0)
+    if (handle == 0)
+        return ST_BADPARAM;
+    if (!initialized || !connection || table_open(view) != 0)
         return ST_CONNECTION_NOT_VALID;
     if (!view->header->connected || view->header->link != connection->link)
         return ST_CONNECTION_NOT_VALID;
@@ -73,18 +79,31 @@ uint64_t identity_of(const struct table_view *view, uint32_t kind, uint32_t id)
     return instance ? instance->identity : 0;
 }
 
+/* The GPU of a GPU, GPU instance or compute instance; NULL when there is none. */
+const struct table_device *gpu_of(const struct table_view *view, struct table_entity entity)
+{
+    if (entity.kind == KIND_GPU)
+        return table_device(view, entity.id);
+    const struct table_instance *instance = table_instance(view, entity.kind, entity.id);
+    return instance ? table_device(view, instance->gpu_id) : NULL;
+}
+
 static void drop(struct connection *connection)
 {
     forget_handle(connection->handle);
     connection->handle = 0;
 }
 
-/* The engine drops groups, field groups and watches of lost connections. */
-static void forget_lost_connections(uint32_t link)
+/* The engine drops groups, field groups and watches of lost connections. An engine that was restarted has no samples. */
+static void forget_lost_connections(const struct table_header *header)
 {
+    static uint32_t generation;
     for (int i = 0; i < CONNECTIONS; i++)
-        if (connections[i].handle != 0 && connections[i].link != link)
+        if (connections[i].handle != 0 && connections[i].link != header->link)
             forget_handle(connections[i].handle);
+    if (generation != header->generation)
+        forget_samples();
+    generation = header->generation;
 }
 
 static status_t make_connection(handle_t handle, uint32_t link)
@@ -119,6 +138,7 @@ API status_t dcgmShutdown(void)
     pthread_mutex_lock(&lock);
     for (int i = 0; i < CONNECTIONS; i++)
         drop(&connections[i]);
+    forget_samples();
     initialized = 0;
     pthread_mutex_unlock(&lock);
     return ST_OK;
@@ -135,7 +155,7 @@ static status_t attach(int embedded, handle_t *handle)
         return embedded ? ST_INIT_ERROR : ST_CONNECTION_NOT_VALID;
     status_t status = ST_CONNECTION_NOT_VALID;
     if (view.header->connected || embedded) {
-        forget_lost_connections(view.header->link);
+        forget_lost_connections(view.header);
         handle_t made = embedded ? EMBEDDED_HANDLE : next_handle++;
         status = make_connection(made, view.header->link);
         if (status == ST_OK)
@@ -156,7 +176,25 @@ static status_t attach_locked(const char *function, int embedded, handle_t *hand
     return status;
 }
 
-/* 4.6.0: where no engine listens, -21 after the whole timeout. Here every address leads to the table's engine. */
+/* Attempts every 50 ms until the timeout is over, also when the port refuses connections (4.6.0, measured). */
+static status_t connect_within(uint32_t timeout_ms, const char *address, int is_unix_socket, handle_t *handle)
+{
+    const struct timespec pause = {.tv_nsec = 50 * 1000000L};
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t end = now.tv_sec * 1000L + now.tv_nsec / 1000000L + (timeout_ms ? timeout_ms : 5000);
+    status_t status;
+    do {
+        status = something_listens(address, is_unix_socket) ? attach_locked("dcgmConnect_v2", 0, handle)
+                                                            : ST_CONNECTION_NOT_VALID;
+        if (status != ST_CONNECTION_NOT_VALID)
+            return status;
+        nanosleep(&pause, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec * 1000L + now.tv_nsec / 1000000L < end);
+    return status;
+}
+
 API status_t dcgmConnect_v2(const char *address, const struct connect_v2 *parameters, handle_t *handle)
 {
     if (!address || !address[0] || !parameters || !handle)
@@ -165,7 +203,8 @@ API status_t dcgmConnect_v2(const char *address, const struct connect_v2 *parame
         return ST_UNINITIALIZED;
     if (parameters->version != VERSION_OF(struct connect_v2, 2) && parameters->version != (8u | 1u << 24))
         return ST_VER_MISMATCH;
-    return attach_locked("dcgmConnect_v2", 0, handle);
+    int is_unix_socket = parameters->version == VERSION_OF(struct connect_v2, 2) && parameters->is_unix_socket;
+    return connect_within(parameters->timeout_ms, address, is_unix_socket, handle);
 }
 
 API status_t dcgmDisconnect(handle_t handle)
@@ -223,8 +262,10 @@ API status_t dcgmStopEmbedded(handle_t handle)
         return status;
     pthread_mutex_lock(&lock);
     struct connection *connection = find_connection(handle);
-    if (connection)
+    if (connection) {
         drop(connection);
+        forget_samples(); /* the engine ends with it */
+    }
     pthread_mutex_unlock(&lock);
     return ST_OK;
 }

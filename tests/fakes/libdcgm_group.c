@@ -36,27 +36,27 @@ struct field_group *find_field_group(uint32_t id)
     return NULL;
 }
 
-static uint32_t add_devices(const struct table_view *view, struct entity *into)
+static uint32_t add_devices(const struct table_view *view, struct table_entity *into)
 {
     uint32_t count;
     const struct table_device *row = table_devices(view, &count);
     for (uint32_t i = 0; i < count; i++)
-        into[i] = (struct entity){KIND_GPU, row[i].gpu_id};
+        into[i] = (struct table_entity){KIND_GPU, row[i].gpu_id};
     return count;
 }
 
-static uint32_t add_instances(const struct table_view *view, uint32_t kind, struct entity *into)
+static uint32_t add_instances(const struct table_view *view, uint32_t kind, struct table_entity *into)
 {
     uint32_t count, added = 0;
     const struct table_instance *row = table_instances(view, &count);
     for (uint32_t i = 0; i < count; i++)
         if (row[i].kind == kind)
-            into[added++] = (struct entity){kind, row[i].entity_id};
+            into[added++] = (struct table_entity){kind, row[i].entity_id};
     return added;
 }
 
 /* The entities of a group. Up to MAX_DEVICES * 17 of them are written to `into`. */
-uint32_t members(const struct table_view *view, uint32_t group_id, struct entity *into)
+uint32_t members(const struct table_view *view, uint32_t group_id, struct table_entity *into)
 {
     uint32_t count = 0;
     if (group_id == GROUP_ALL_GPUS || group_id == GROUP_ALL_ENTITIES)
@@ -82,17 +82,19 @@ static void fill(const struct table_view *view, uint32_t type, struct group *gro
 {
     static const uint32_t whole[] = {GROUP_ALL_GPUS,    0, GROUP_ALL_NVSWITCHES, GROUP_ALL_INSTANCES, GROUP_ALL_COMPUTE,
                                      GROUP_ALL_ENTITIES};
-    static struct entity all[MAX_DEVICES * 17];
+    if (type >= sizeof whole / sizeof *whole)
+        return;
+    static struct table_entity all[MAX_DEVICES * 17];
     uint32_t count = members(view, whole[type], all);
     group->count = count < MAX_ENTITIES ? count : MAX_ENTITIES;
     memcpy(group->entities, all, group->count * sizeof *all);
 }
 
-/* 4.6.0: accepts type 6 and above too. */
+/* A type above those of the header is accepted (4.6.0, measured). */
 API status_t dcgmGroupCreate(handle_t handle, uint32_t type, const char *name, uintptr_t *id)
 {
     struct table_view view;
-    if (!name || !id || type > 5)
+    if (!name || !id)
         return ST_BADPARAM;
     status_t status = enter("dcgmGroupCreate", handle, &view);
     if (status != ST_OK)
@@ -116,18 +118,39 @@ API status_t dcgmGroupDestroy(handle_t handle, uintptr_t id)
     if (status != ST_OK)
         return status;
     struct group *group = find_group((uint32_t)id);
-    if (group)
+    if (group) {
+        unwatch_group(&view, handle, group);
         group->used = 0;
+    }
     return leave(&view, group ? ST_OK : ST_NOT_CONFIGURED);
 }
 
-/* 4.6.0: -22 for a GPU in state 2 (unsupported), -18 for one in state 4 (lost). */
-static status_t add_entity(const struct table_view *view, struct group *group, struct entity entity)
+/* Measured (4.6.0) of a GPU that is unsupported or lost; the code of a detached one is from the source. */
+static status_t rejection_by_state(const struct table_device *gpu)
+{
+    switch (gpu->status) {
+    case STATE_UNSUPPORTED:
+        return ST_GPU_NOT_SUPPORTED;
+    case STATE_LOST:
+        return ST_GPU_IS_LOST;
+    case STATE_DETACHED:
+        return ST_GPU_DETACHED;
+    default:
+        return ST_OK;
+    }
+}
+
+static status_t add_entity(const struct table_view *view, struct group *group, struct table_entity entity)
 {
     if (!group)
         return ST_NOT_CONFIGURED;
     if (!identity_of(view, entity.kind, entity.id) || entity.kind == KIND_NONE)
         return ST_BADPARAM;
+    status_t status = table_fault_about(view, "dcgmGroupAddEntity", &entity, 1, NULL, 0);
+    if (status == ST_OK)
+        status = rejection_by_state(gpu_of(view, entity));
+    if (status != ST_OK)
+        return status;
     for (uint32_t i = 0; i < group->count; i++)
         if (group->entities[i].kind == entity.kind && group->entities[i].id == entity.id)
             return ST_BADPARAM;
@@ -143,7 +166,7 @@ API status_t dcgmGroupAddEntity(handle_t handle, uintptr_t id, uint32_t kind, ui
     status_t status = enter("dcgmGroupAddEntity", handle, &view);
     if (status != ST_OK)
         return status;
-    return leave(&view, add_entity(&view, find_group((uint32_t)id), (struct entity){kind, entity_id}));
+    return leave(&view, add_entity(&view, find_group((uint32_t)id), (struct table_entity){kind, entity_id}));
 }
 
 /* One unknown id fails the whole field group, and names are unique across all connections (4.6.0, measured). */
@@ -153,6 +176,9 @@ static status_t make_field_group(const struct table_view *view, const struct fie
     for (uint32_t i = 0; i < wanted->count; i++)
         if (!table_field(view, wanted->fields[i]))
             return ST_BADPARAM;
+    status_t status = table_fault_about(view, "dcgmFieldGroupCreate", NULL, 0, wanted->fields, wanted->count);
+    if (status != ST_OK)
+        return status;
     for (int i = MAX_FIELD_GROUPS - 1; i >= 0; i--)
         if (!field_groups[i].used)
             unused = &field_groups[i];

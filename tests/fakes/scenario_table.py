@@ -1,10 +1,10 @@
 """Writes a scenario, one moment after the other, into the table file of table.h that the fake libraries read.
 
-    python -m tests.fakes.scenario_table SCENARIO TABLE [INTERVAL [MOMENT]]
+    python -m tests.fakes.scenario_table SCENARIO TABLE [INTERVAL [SOCKET [MOMENT]]]
 
-writes every INTERVAL seconds until it is stopped. With MOMENT (seconds of scenario time) it writes that moment each
-time, with new timestamps: the values stand still, so that two programs that read them can be compared. In tests
-`ScenarioTable.tick(t)` writes one moment.
+writes every INTERVAL seconds until it is stopped. At SOCKET, a unix socket, the table's host engine listens; `-` means
+nowhere. With MOMENT (seconds of scenario time) it writes that moment each time, with new timestamps: the values stand
+still, so that two programs that read them can be compared. In tests `ScenarioTable.tick(t)` writes one moment.
 """
 
 import os
@@ -19,7 +19,7 @@ from struct import Struct
 
 from exporter.node.devices.architecture import NAMES
 from exporter.node.devices.field import Field, fields
-from exporter.node.devices.field_ids import FB_USED_RATIO, XID
+from exporter.node.devices.field_ids import FB_USED_RATIO, UTILIZATION, XID
 from exporter.node.simulation.scenario import Scenario, load
 from exporter.node.simulation.script import ScriptedSample
 from exporter.node.simulation.state import (
@@ -27,23 +27,23 @@ from exporter.node.simulation.state import (
     GpuInstanceState,
     GpuState,
     ScenarioState,
+    field_of,
 )
+from tests.fakes.engine_socket import EngineSocket
 
 VARIABLE = "GPUGAUGE_FAKE_TABLE"
 """The environment variable with the path of the table file."""
 MAGIC, VERSION = 0x54464747, 1
 GPU, GI, CI = 1, 4, 5
 """Kinds of entities (dcgm_field_entity_group_t)."""
-OWN, PARENT, GI_ONLY, BLANK, SYSTEM = range(5)
+OWN, PARENT, GI_ONLY, BLANK, SYSTEM, UNSUPPORTED = range(6)
 """MIG_… of table.h."""
-LOST, OK = 4, 1
-"""States of a GPU (DcgmEntityStatus_t)."""
 
-HEADER = Struct("<5IiqQ24I80s80s80s64x")
+HEADER = Struct("<5IiqQ24I80s80s80sI60x")
 DEVICE = Struct("<IIiiIiIIiiQQ96s32s96s48s48s")
 INSTANCE = Struct("<6I2i2I2Q2I64s128sQ")
 SAMPLE = Struct("<IIHHiq8s256s")
-FAULT = Struct("<48siIIIQ")
+FAULT = Struct("<48siIIIQ4I")
 FIELD = Struct("<6I48s")
 EVENT = Struct("<4IqqQ")
 
@@ -62,14 +62,19 @@ class ScenarioTable:
         scenario: Scenario,
         path: Path,
         clock: Callable[[], float] = time.time,
+        listening: EngineSocket | None = None,
         *,
         moment: float | None = None,
     ) -> None:
-        """`clock` gives Unix seconds; with `moment`, every tick writes that scenario time as if it were now."""
+        """`clock` gives Unix seconds. `listening` is open while the host engine can be reached.
+
+        With `moment`, every tick writes that scenario time as if it were now.
+        """
         self.scenario = scenario
         self._moment = moment
         self.path = path
         self._clock = clock
+        self._listening = listening
         self._begin = scenario.begins(clock())
         self._ticks = 0
 
@@ -81,6 +86,8 @@ class ScenarioTable:
         draft = self.path.with_name(f"{self.path.name}.{os.getpid()}.{threading.get_ident()}.new")
         draft.write_bytes(table(state, now, self._ticks))
         draft.replace(self.path)
+        if self._listening is not None:
+            self._listening.follow(listens=state.connected)
         return state
 
     def jump(self, t: float) -> ScenarioState:
@@ -100,6 +107,12 @@ class ScenarioTable:
         finally:
             stop.set()
             thread.join()
+            self.close()
+
+    def close(self) -> None:
+        """Close the engine's socket."""
+        if self._listening is not None:
+            self._listening.follow(listens=False)
 
     def _loop(self, interval: float, stop: threading.Event) -> None:
         while not stop.wait(interval):
@@ -133,6 +146,7 @@ def table(state: ScenarioState, now: float, tick: int = 1) -> bytes:
         tick,
         *section_headers,
         *(raw_text(text) for text in (versions.driver, versions.nvml, versions.dcgm)),
+        state.profiling_module,
     )
     return header + b"".join(row for _, rows in sections for row in rows)
 
@@ -159,6 +173,8 @@ def field_row(field: Field) -> bytes:
 def _level(field: Field) -> tuple[int, int]:
     if field.scope == "system":
         return 0, SYSTEM
+    if field.id in UTILIZATION:
+        return GPU, UNSUPPORTED
     return {"own": (CI, OWN), "gpu_instance": (GI, GI_ONLY), "gpu": (GPU, PARENT), "none": (GPU, BLANK)}[field.mig]
 
 
@@ -176,7 +192,7 @@ class _TableRows:
             spec.index,
             spec.device_minor,
             spec.numa_node,
-            LOST if gpu.lost else OK,
+            gpu.state,
             -1 if gpu.mig is None else int(gpu.mig),
             spec.max_slices,
             ARCHITECTURES.get(spec.architecture.lower(), 0),
@@ -245,10 +261,14 @@ class _TableRows:
         return round((self.now - (self.state.t - t)) * 1e6)
 
     def faults(self) -> Iterator[bytes]:
+        entities = {address: (kind, entity) for address, kind, entity, _ in self._addresses()}
         for call in self.state.calls:
-            name = call.function.encode()
-            device = self._identity(call.device) if call.device else 0
-            yield FAULT.pack(name, call.status, round(call.delay * 1000), call.hang, call.crash, device)
+            field = field_of(call.field) if call.field else None
+            if not call.device or call.device in entities:
+                about = (*entities.get(call.device, (0, 0)), field.id if field else 0, 0)
+                gpu = self._identity(call.device) if call.device else 0
+                delay = round(call.delay * 1000)
+                yield FAULT.pack(call.function.encode(), call.status, delay, call.hang, call.crash, gpu, *about)
 
     def events(self) -> Iterator[bytes]:
         entities = {address: (kind, entity, gpu_id) for address, kind, entity, gpu_id in self._addresses()}
@@ -294,8 +314,9 @@ def encode(field: Field, sample: ScriptedSample) -> tuple[str, bytes, bytes]:
 
 def main(arguments: list[str]) -> None:
     interval = float(arguments[2]) if len(arguments) > 2 else 0.2
-    moment = float(arguments[3]) if len(arguments) > 3 else None
-    scenario_table = ScenarioTable(load(arguments[0]), Path(arguments[1]), moment=moment)
+    listening = EngineSocket(Path(arguments[3])) if len(arguments) > 3 and arguments[3] != "-" else None
+    moment = float(arguments[4]) if len(arguments) > 4 else None
+    scenario_table = ScenarioTable(load(arguments[0]), Path(arguments[1]), listening=listening, moment=moment)
     with scenario_table.run(interval):
         threading.Event().wait()
 

@@ -24,6 +24,7 @@ enum {
     MIG_GI_ONLY = 2, /* its own value on a GPU instance, a blank on a compute instance */
     MIG_BLANK = 3,   /* a blank */
     MIG_SYSTEM = 4,  /* the node's value */
+    MIG_UNSUPPORTED = 5, /* a blank for not supported */
 };
 
 struct table_section {
@@ -51,7 +52,8 @@ struct table_header { /* 440 bytes */
     char driver_version[80];
     char nvml_version[80];
     char dcgm_version[80];
-    uint64_t unused[8];
+    uint32_t profiling_module; /* 1 when the engine can profile GPUs without GPM */
+    uint32_t unused[15];
 };
 
 struct table_device { /* a GPU: 376 bytes, in the order of entity ids */
@@ -59,7 +61,7 @@ struct table_device { /* a GPU: 376 bytes, in the order of entity ids */
     uint32_t nvml_index;
     int32_t minor;
     int32_t numa_node;   /* -1 unknown */
-    uint32_t status;     /* dcgmGetGpuStatus: 1 ok, 4 lost */
+    uint32_t status;     /* dcgmGetGpuStatus: 1 ok, 2 unsupported, 4 lost... */
     int32_t mig;         /* -1 not capable, 0 off, 1 on */
     uint32_t max_slices;
     uint32_t architecture; /* NVML/DCGM number: 7 Ampere, 8 Ada, 9 Hopper, 10 Blackwell; 0 unknown */
@@ -109,13 +111,17 @@ struct table_sample { /* 288 bytes */
     char text[256]; /* the value of type 's' */
 };
 
-struct table_fault { /* 72 bytes; of several that match a call, the first applies */
+struct table_fault { /* 88 bytes; of several that match a call, the first applies */
     char function[48]; /* exact name, or "*" */
     int32_t status;    /* the status to return at once; 0 lets the call go on */
     uint32_t delay_ms; /* wait before anything else */
     uint32_t hang;     /* return only when the fault is over */
     uint32_t crash;    /* abort */
-    uint64_t device;   /* identity of the GPU whose calls are concerned; 0 is any call */
+    uint64_t device;   /* NVML: identity of the GPU whose calls are concerned; 0 is any call */
+    uint32_t kind;     /* libdcgm: only calls about this entity; KIND_NONE: any call */
+    uint32_t entity_id;
+    uint32_t field; /* libdcgm: only calls about this field; 0: any */
+    uint32_t unused;
 };
 
 struct table_field { /* 72 bytes: a field that the engine knows */
@@ -143,7 +149,7 @@ _Static_assert(sizeof(struct table_header) == 440, "header");
 _Static_assert(sizeof(struct table_device) == 376, "device");
 _Static_assert(sizeof(struct table_instance) == 264, "instance");
 _Static_assert(sizeof(struct table_sample) == 288, "sample");
-_Static_assert(sizeof(struct table_fault) == 72, "fault");
+_Static_assert(sizeof(struct table_fault) == 88, "fault");
 _Static_assert(sizeof(struct table_field) == 72, "field");
 _Static_assert(sizeof(struct table_event) == 40, "event");
 

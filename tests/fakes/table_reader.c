@@ -157,6 +157,17 @@ static uint64_t identity_of(const struct table_view *view, const char *uuid)
     return 0;
 }
 
+static int is_about_all(const struct table_fault *fault)
+{
+    return fault->kind == KIND_NONE && fault->field == 0 && fault->device == 0;
+}
+
+static int is_of(const struct table_fault *fault, const char *function)
+{
+    return strcmp(fault->function, "*") == 0 || strcmp(fault->function, function) == 0;
+}
+
+/* Of a call that is about the GPU with this UUID, or about none in particular (NULL). */
 static int find_fault(const char *function, const char *uuid, struct table_fault *fault)
 {
     struct table_view view;
@@ -166,8 +177,8 @@ static int find_fault(const char *function, const char *uuid, struct table_fault
         return 0;
     const struct table_fault *row = rows(&view, &view.header->faults, &count);
     for (uint32_t i = 0; i < count && !found; i++) {
-        found = strcmp(row[i].function, "*") == 0 || strcmp(row[i].function, function) == 0;
-        found = found && (row[i].device == 0 || row[i].device == identity_of(&view, uuid));
+        found = is_of(&row[i], function) &&
+                (is_about_all(&row[i]) || (row[i].device && row[i].device == identity_of(&view, uuid)));
         if (found)
             *fault = row[i];
     }
@@ -175,24 +186,63 @@ static int find_fault(const char *function, const char *uuid, struct table_fault
     return found;
 }
 
-int table_fault_on(const char *function, const char *uuid)
+/* Waits until the fault is over, as `find_fault` gives it, before it returns the status. */
+static int apply(struct table_fault *fault, const char *function, const char *uuid)
 {
-    struct table_fault fault;
-    if (!find_fault(function, uuid, &fault))
-        return 0;
-    if (fault.crash)
+    if (fault->crash)
         abort();
-    wait_ms(fault.delay_ms);
-    int status = fault.status;
-    while (fault.hang) {
+    wait_ms(fault->delay_ms);
+    int status = fault->status;
+    while (fault->hang) {
         wait_ms(10);
-        if (!find_fault(function, uuid, &fault))
+        if (!find_fault(function, uuid, fault))
             break;
     }
     return status;
 }
 
+int table_fault_on(const char *function, const char *uuid)
+{
+    struct table_fault fault;
+    return find_fault(function, uuid, &fault) ? apply(&fault, function, uuid) : 0;
+}
+
 int table_fault(const char *function)
 {
     return table_fault_on(function, NULL);
+}
+
+static int is_about_entity(const struct table_fault *fault, const struct table_entity *entities, uint32_t count)
+{
+    int found = fault->kind == KIND_NONE;
+    for (uint32_t i = 0; i < count && !found; i++)
+        found = entities[i].kind == fault->kind && entities[i].id == fault->entity_id;
+    return found;
+}
+
+static int is_about_field(const struct table_fault *fault, const uint16_t *fields, uint32_t count)
+{
+    int found = fault->field == 0;
+    for (uint32_t i = 0; i < count && !found; i++)
+        found = fields[i] == fault->field;
+    return found;
+}
+
+/* A fault about one entity or field does not hang: it returns a status, is slow or aborts. */
+int table_fault_about(const struct table_view *view, const char *function, const struct table_entity *entities,
+                      uint32_t entity_count, const uint16_t *fields, uint32_t field_count)
+{
+    uint32_t count;
+    const struct table_fault *row = rows(view, &view->header->faults, &count);
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_about_all(&row[i]) && is_of(&row[i], function) && is_about_entity(&row[i], entities, entity_count) &&
+            is_about_field(&row[i], fields, field_count)) {
+            if (row[i].crash)
+                abort();
+            wait_ms(row[i].delay_ms);
+            while (row[i].hang)
+                pause();
+            return row[i].status;
+        }
+    return 0;
 }

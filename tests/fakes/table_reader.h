@@ -35,4 +35,13 @@ int table_fault(const char *function);
 /* The same for a call that is about the GPU with this UUID, or about none in particular (NULL). */
 int table_fault_on(const char *function, const char *uuid);
 
+struct table_entity {
+    uint32_t kind;
+    uint32_t id;
+};
+
+/* The same for a fault of calls that are about one entity or one field: the first that this call is about. */
+int table_fault_about(const struct table_view *view, const char *function, const struct table_entity *entities,
+                      uint32_t entity_count, const uint16_t *fields, uint32_t field_count);
+
 #endif

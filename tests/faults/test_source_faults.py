@@ -9,7 +9,7 @@ import pytest
 from exporter.backoff import LONGEST_PAUSE
 from exporter.node.reader.supervisor import ReaderTimings
 from exporter.node.simulation.document import CallFault, Disconnect, EngineRestart
-from tests.exporter.node.exporter_process import INTERVAL_MS, alive
+from tests.exporter.node.exporter_process import INTERVAL_MS, alive, engine_address
 from tests.fakes.build import build
 from tests.faults.fault import Exposed, as_before, fault
 from tests.waiting import until
@@ -115,8 +115,8 @@ def test_an_engine_that_is_late_at_start_is_read_once_it_answers(exporter, row):
     pause=LONGEST_PAUSE,
     collections=2,
 )
-def test_nvml_is_read_until_the_named_engine_answers(exporter, row):
-    node = exporter("auto", "-r", "localhost:5555", ready=False)
+def test_nvml_is_read_until_the_named_engine_answers(exporter, row, tmp_path):
+    node = exporter("auto", "-r", engine_address(tmp_path), ready=False)
     node.kubelet.start()
     build(node.libraries, only="libnvidia")
     node.scraper.source = "nvml"

@@ -28,6 +28,16 @@ class Address:
     text: str
     is_unix: bool = False
 
+    @property
+    def host(self) -> str:
+        """The host, an IPv6 address without brackets; empty for a unix socket."""
+        return "" if self.is_unix else self.text.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port; 0 for a unix socket."""
+        return 0 if self.is_unix else int(self.text.rpartition(":")[2])
+
 
 def parse_address(remote: str) -> Address:
     """Parse `host` or `host:port` (also after `tcp://`, an IPv6 host in brackets), `unix:///path` or an absolute path.

@@ -9,6 +9,7 @@ import ctypes
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.address import parse_address
 from exporter.node.dcgm.library import DcgmLibrary, version_text
+from exporter.node.dcgm.probe import refusal
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.architecture import architecture_name
 from exporter.source import SourceError
@@ -17,8 +18,10 @@ CONNECT_MILLISECONDS = 3000
 """How long dcgmConnect_v2 tries; 0 would mean 5000 (header).
 
 It tries again every 50 ms until this time is over (4.6.0, source), also when the port refuses connections: a connect
-to a dead engine takes the whole 3 s (4.6.0, measured).
+to a dead engine takes the whole 3 s (4.6.0, measured). A plain socket finds that out at once.
 """
+PROBE_SECONDS = 1.0
+"""How long that socket tries to connect, at most."""
 
 
 class EngineConnection:
@@ -27,9 +30,9 @@ class EngineConnection:
     Once a call failed with `connection_lost`, every later one does: close the connection and open another.
     """
 
-    def __init__(self, library: DcgmLibrary, remote: str | None) -> None:
+    def __init__(self, library: DcgmLibrary, remote: str | None, probe_seconds: float = PROBE_SECONDS) -> None:
         """Connect to the engine at `remote`, or start an embedded engine for None. Raises SourceError."""
-        self.library = library
+        self.library, self._probe_seconds = library, probe_seconds
         self.embedded = remote is None
         self._handle = self._embed() if remote is None else self._connect(remote)
         try:
@@ -108,6 +111,8 @@ class EngineConnection:
 
     def _connect(self, remote: str) -> int:
         address = parse_address(remote)
+        if reason := refusal(address, self._probe_seconds):
+            raise SourceError(DcgmReason.CONNECTION_LOST, reason)
         parameters = layout.ConnectParameters(
             version=layout.CONNECT_VERSION, timeout_ms=CONNECT_MILLISECONDS, address_is_unix_socket=address.is_unix
         )

@@ -88,7 +88,12 @@ OPERATION_AUTO = 1
 
 # State of a GPU (DcgmEntityStatus_t).
 GPU_OK = 1
-GPU_UNREADABLE = {3: "inaccessible", 4: "lost", 6: "disabled", 7: "detached"}
+GPU_STATES = {"unsupported": 2, "inaccessible": 3, "lost": 4, "disabled": 6, "detached": 7}
+"""The states in which a GPU has no values, by name.
+
+An old display card is unsupported: it is listed, but no group takes it (4.6.0, measured).
+"""
+GPU_UNREADABLE = frozenset(GPU_STATES.values())
 
 # Status codes (dcgmReturn_t), of a call or of a single value.
 OK = 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.connection import EngineConnection
-from exporter.node.dcgm.discovery import EngineInventory
+from exporter.node.dcgm.inventory import EngineInventory
 from exporter.node.dcgm.records import DecodedRead, RecordBuffer, RecordReader
 from exporter.node.dcgm.watch import Entities
 from exporter.node.devices.device_source import WantedField, WatchGroup

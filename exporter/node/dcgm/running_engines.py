@@ -5,11 +5,11 @@ Two engines on one node are not supported by NVIDIA and can deadlock the driver 
 """
 
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from exporter.node.dcgm.address import PORT, SOCKET
+from exporter.node.dcgm.address import PORT, SOCKET, Address
+from exporter.node.dcgm.probe import refusal
 
 CONNECT_SECONDS = 0.5
 PROC = Path("/proc")
@@ -20,9 +20,10 @@ def listening_engine(port: int = PORT, path: str = SOCKET) -> str | None:
 
     It is assumed to be a host engine. None if nothing listens.
     """
-    if _accepts(socket.AF_UNIX, path):
+    # A plain connect, not dcgmConnect_v2: that takes its whole timeout where nothing listens (4.6.0, measured).
+    if refusal(Address(path, is_unix=True), CONNECT_SECONDS) is None:
         return f"unix://{path}"
-    if _accepts(socket.AF_INET, ("127.0.0.1", port)):
+    if refusal(Address(f"127.0.0.1:{port}"), CONNECT_SECONDS) is None:
         return f"127.0.0.1:{port}"
     return None
 
@@ -34,13 +35,6 @@ def other_engines(proc: Path = PROC) -> tuple[int, ...]:
     are not found.
     """
     return tuple(pid for pid in _other_processes(proc) if _is_engine(proc / str(pid)))
-
-
-def _accepts(family: socket.AddressFamily, address: str | tuple[str, int]) -> bool:
-    # A plain connect, not dcgmConnect_v2: that takes its whole timeout where nothing listens (4.6.0, measured).
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.settimeout(CONNECT_SECONDS)
-        return probe.connect_ex(address) == 0
 
 
 def _other_processes(proc: Path) -> Iterator[int]:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from exporter.backoff import Backoff
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.connection import EngineConnection
-from exporter.node.dcgm.discovery import EngineInventory, EngineTopology, discover, read_topology
+from exporter.node.dcgm.discovery import discover
+from exporter.node.dcgm.inventory import DescribedGpus, EngineInventory
 from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.live_reader import LiveReader
 from exporter.node.dcgm.profiling import ProfilingRetry, RejectedWatch, watch_profiling
 from exporter.node.dcgm.reads import BatchRead, WatchTarget, batch_reads, targets_of
 from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.topology import EngineTopology, read_topology
 from exporter.node.dcgm.values import status_reason
 from exporter.node.dcgm.watch import Watches
 from exporter.node.devices import field_ids
@@ -57,7 +59,7 @@ class EngineSession:
         self, connection: EngineConnection, config: ReaderConfig, known: dict[str, Device], clocks: Clocks
     ) -> None:
         """`known` is updated: it has every GPU that any session of the source found and that was not replaced."""
-        self._connection, self._known, self._fields = connection, known, config.fields
+        self._connection, self._known, self._fields = connection, DescribedGpus(known), config.fields
         self._interval = config.interval
         self._clocks, self._live = clocks, LiveReader(connection, clocks.wall)
         self._wanted = {field.id: field for field in unique(config.fields)}
@@ -127,8 +129,7 @@ class EngineSession:
         system_values = self._read_system(self._system_fields())
         driver = str(system_values.get(field_ids.DRIVER_VERSION) or "")
         inventory = discover(self._connection, topology, self._known, driver, self._live)
-        self._known.clear()  # the inventory has the missing ones too, but not those that were replaced
-        self._known.update({device.uuid: device for device in inventory.devices if device.gi < 0})
+        self._known.remember(inventory)
         self._versions = {
             "dcgm": self._connection.engine_version or self._connection.library.version,
             "nvml": str(system_values.get(field_ids.NVML_VERSION) or ""),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from exporter.backoff import Backoff
-from exporter.node.dcgm.connection import EngineConnection
+from exporter.node.dcgm.connection import PROBE_SECONDS, EngineConnection
 from exporter.node.dcgm.library import DcgmLibrary, open_library
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.session import Clocks, EngineSession
@@ -91,7 +91,10 @@ class DcgmSource:
     def _open(self) -> EngineSession:
         if self._library is None:
             self._library = self._load(self._config.libdcgm)
-        connection = EngineConnection(self._library, self._config.remote)
+        # Half an interval at most. An attempt that outlasts the parent process's patience would be reported as slow,
+        # and as what it is only by the next collections, which make none.
+        probe_seconds = min(PROBE_SECONDS, self._config.interval / 2)
+        connection = EngineConnection(self._library, self._config.remote, probe_seconds)
         return EngineSession(connection, self._config, self._known, self._clocks)
 
     def _read(self, session: EngineSession) -> Readings:

@@ -9,6 +9,7 @@ import msgspec
 
 from exporter.node.simulation.script import Script, Sentinel
 
+GpuStateName = Literal["lost", "unsupported", "inaccessible", "disabled", "detached"]
 Fields = dict[str, Script]
 """Scripts of values by DCGM field name (of any generation) or field id."""
 
@@ -99,7 +100,8 @@ class CallFault(
 ):
     """A library function returns an error, is slow, hangs or aborts the process.
 
-    The function `*` is every function, `read` the read of the simulated source.
+    The function `*` is every function, `read` the read of the simulated source. With a `device` (an address) or a
+    `field`, only calls of libdcgm about that device, that field, or both.
     """
 
     function: str
@@ -111,7 +113,13 @@ class CallFault(
     hang: bool = False
     crash: bool = False
     device: str = ""
-    """UUID of the GPU whose calls are concerned, its MIG devices included; empty means every one. NVML only."""
+    """Address of the device whose calls are concerned; empty means every one. Of NVML, a GPU with its MIG devices."""
+    field: str = ""
+
+    @property
+    def about_all(self) -> bool:
+        """Whether every call of the function is meant."""
+        return not (self.device or self.field)
 
 
 class Disconnect(
@@ -145,12 +153,16 @@ class GpuLoss(
     tag="lost",
     rename={"for_": "for", "seen": "as"},
 ):
-    """A GPU is lost: its samples have status -18 or fresh blanks, or it is not listed at all (`absent`)."""
+    """A GPU is lost: its samples have status -18 or fresh blanks, or it is not listed at all (`absent`).
+
+    `state` is what libdcgm reports of it, by name; libdcgm has samples of an unsupported GPU, but watches none.
+    """
 
     device: str
     at: float
     for_: float | None = None
     seen: Literal["status", "blank", "absent"] = "status"
+    state: GpuStateName = "lost"
 
 
 class MigChange(
@@ -198,5 +210,7 @@ class ScenarioDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Value sets by name, for `use`."""
     events: tuple[ScenarioEvent, ...] = ()
     allocations: tuple[ScenarioAllocation, ...] = ()
+    profiling_module: bool = True
+    """Whether the engine can profile GPUs before Hopper, which takes a module that it may lack."""
     epoch: float | None = None
     """Unix seconds at which the scenario begins; None means when the process that simulates it starts."""

@@ -103,6 +103,8 @@ def _errors(document: ScenarioDocument) -> Iterator[str]:
                 yield from _unknown_gpu(f"{place}.device", device, uuids)
             case SampleFault():
                 yield from _sample_fault_errors(place, event, uuids)
+            case CallFault():
+                yield from _call_fault_errors(place, event, uuids)
 
 
 def _unknown_gpu(place: str, address: str, uuids: set[str]) -> Iterator[str]:
@@ -118,6 +120,13 @@ def _sample_fault_errors(place: str, event: SampleFault, uuids: set[str]) -> Ite
             yield f"no field is called {key!r} - at `{place}.fields`"
     if not (event.sentinel or event.status or event.stale):
         yield f"has neither sentinel nor status nor stale - at `{place}`"
+
+
+def _call_fault_errors(place: str, event: CallFault, uuids: set[str]) -> Iterator[str]:
+    if event.device:
+        yield from _unknown_gpu(f"{place}.device", event.device, uuids)
+    if event.field and field_of(event.field) is None:
+        yield f"no field is called {event.field!r} - at `{place}.field`"
 
 
 def _value_errors(document: ScenarioDocument) -> Iterator[str]:

@@ -58,7 +58,7 @@ class SimulatedSource:
         """Return the readings of this moment. Raises SourceError where the scenario has a fault that concerns reads."""
         now = self._clock()
         state = self._scenario.at(now - self._begin)
-        fault = next((call for call in state.calls if call.function in READ_CALLS), None)
+        fault = next((call for call in state.calls if call.about_all and call.function in READ_CALLS), None)
         if fault is not None:
             _apply(fault)
         if not state.connected:

@@ -88,6 +88,8 @@ class GpuState:
     entity_id: int
     mig: bool | None
     lost: bool
+    state: int
+    """A state of layout.GPU_STATES."""
     samples: SampleMap
     instances: tuple[GpuInstanceState, ...]
 
@@ -106,6 +108,7 @@ class ScenarioState:
     gpus: tuple[GpuState, ...]
     calls: tuple[CallFault, ...]
     allocations: tuple[ScenarioAllocation, ...]
+    profiling_module: bool
     xids: tuple[XidEvent, ...]
     """Those so far, in the order of time; none from before the last restart of the engine, which forgets them."""
 
@@ -132,6 +135,7 @@ def state_at(document: ScenarioDocument, t: float) -> ScenarioState:
         gpus=tuple(builder.gpus()),
         calls=tuple(e for e in document.events if isinstance(e, CallFault) and _active(e, t)),
         allocations=tuple(a for a in document.allocations if a.from_ <= t and (a.until is None or t < a.until)),
+        profiling_module=document.profiling_module,
         xids=builder.xids,
     )
 
@@ -175,6 +179,7 @@ class _StateBuilder:
             entity_id=entity_id,
             mig=mig,
             lost=lost is not None,
+            state=layout.GPU_STATES[lost.state] if isinstance(lost, GpuLoss) else layout.GPU_OK,
             samples=self._with_faults(spec.uuid, _framebuffer(samples, spec.memory_mib, self.t), seen),
             instances=tuple(self._instances(spec, entity_id, instances, since, seen)),
         )

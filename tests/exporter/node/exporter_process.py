@@ -20,6 +20,7 @@ from exporter.node.simulation.document import ScenarioEvent
 from exporter.node.simulation.scenario import Scenario, load
 from simulators.kubelet import SimulatedKubelet
 from tests.fakes.build import build
+from tests.fakes.engine_socket import EngineSocket
 from tests.fakes.scenario_table import VARIABLE, ScenarioTable
 
 INTERVAL_MS = 400
@@ -136,6 +137,8 @@ class RunningExporter:
     process: subprocess.Popen
     scraper: Scraper
     document: msgspec.Struct
+    has_activity: bool = True
+    """Whether the counters file has fields of engine activity, as the default one has."""
     measured: dict[str, float] = field(default_factory=dict)
     """How long each awaited state took, in seconds."""
 
@@ -171,9 +174,16 @@ class RunningExporter:
         raise AssertionError(f"not within {LIMIT_SECONDS:g} s: {what}\n{changed}\n{latest.text[-2500:]}")
 
     def wait_until_up(self) -> Scrape:
-        """The first scrape with source and kubelet up and with samples of devices."""
+        """The first scrape with source and kubelet up and with samples of devices, engine activity among them.
+
+        libdcgm has activity one interval after the first read.
+        """
         source = self.scraper.source
-        return self.wait_for(lambda s: bool(s.up(source) and s.up("kubelet") and s.dcgm()), "up")
+        activity = "DCGM_FI_PROF" if source == "dcgm" and self.has_activity else "DCGM_FI"
+        return self.wait_for(
+            lambda s: bool(s.up(source) and s.up("kubelet") and any(line.startswith(activity) for line in s.dcgm())),
+            "up",
+        )
 
     def reader_pid(self) -> int | None:
         """The process id of the reader process."""
@@ -203,8 +213,13 @@ def wait_until_ended(pids: list[int]) -> None:
         time.sleep(0.02)
 
 
+def engine_address(folder: Path) -> str:
+    """The address of the host engine, for the option `-r`."""
+    return EngineSocket(folder / "engine.sock").address
+
+
 def command(folder: Path, source: str, *more: str, embedded: bool = False) -> list[str]:
-    remote = ("-r", "localhost:5555") if source == "dcgm" and not embedded else ()
+    remote = ("-r", engine_address(folder)) if source == "dcgm" and not embedded else ()
     flags = ("--kubernetes", "--pod-resources-kubelet-socket", str(folder / "kubelet.sock"))
     serving = ("--address", "127.0.0.1:0", "--collect-interval", str(INTERVAL_MS))
     return [sys.executable, "-m", "exporter", "node", "--source", source, *remote, *flags, *serving, *more]
@@ -228,11 +243,12 @@ def running_exporter(
     ready: bool = True,
     embedded: bool = False,
     prefix: tuple[str, ...] = (),
+    has_activity: bool = True,
 ) -> Iterator[RunningExporter]:
     """A node exporter that is being scraped; without `ready`, libraries and kubelet are not there yet."""
     (folder / "lib").mkdir()
     loaded = load(scenario)
-    table = ScenarioTable(loaded, folder / "table")
+    table = ScenarioTable(loaded, folder / "table", listening=EngineSocket(folder / "engine.sock"))
     kubelet = SimulatedKubelet(folder / "kubelet.sock", lambda: allocations(loaded, 0.0))
     with ExitStack() as stack:
         stack.enter_context(table.run(0.1))
@@ -249,7 +265,7 @@ def running_exporter(
         thread.start()
         stack.callback(thread.join)
         stack.callback(scraper.stop)
-        exporter = RunningExporter(folder, table, kubelet, process, scraper, loaded.document)
+        exporter = RunningExporter(folder, table, kubelet, process, scraper, loaded.document, has_activity)
         if ready:
             exporter.wait_until_up()
         yield exporter

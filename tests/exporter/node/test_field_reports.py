@@ -36,6 +36,7 @@ class Node:
         self.engine = EngineFixture(folder, scenario)
         self.source = self.engine.source(*(field.id for field in rows.fields))
         self.flow = flow_over(self.source, None, rows, lambda: self.engine.now)
+        self.flow.exposition()  # a profiling field has its first value one interval after its watch began
 
     def exposed(self, t):
         """Every series of the collection at this time: (name, labels, value)."""

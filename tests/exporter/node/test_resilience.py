@@ -170,7 +170,7 @@ def test_sighup_reloads_a_changed_counters_file_and_a_broken_one_changes_nothing
     row = "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\n"
     more = row + "DCGM_FI_DEV_SM_CLOCK, gauge, Clock.\nno row\n"
     counters.write_text(row)
-    with exporter("dcgm", "-f", str(counters)) as node:
+    with exporter("dcgm", "-f", str(counters), has_activity=False) as node:
         first = node.scraper.latest
         assert names(first) == {"DCGM_FI_DEV_GPU_TEMP"}
         counters.write_text(more)

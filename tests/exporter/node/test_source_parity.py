@@ -16,6 +16,7 @@ from exporter.node.simulation.kubelet import ScenarioKubelet
 from exporter.node.simulation.scenario import load
 from tests.exporter.node.read_fields import NOT_IN_NVML, READ
 from tests.exporter.node.scenario_flow import (
+    INTERVAL,
     SCENARIOS,
     SimulatedFlow,
     config_of,
@@ -25,6 +26,7 @@ from tests.exporter.node.scenario_flow import (
 )
 from tests.exporter.node.test_golden_expositions import BLANK_NUMBERS, BLANK_TEXT
 from tests.fakes.build import build
+from tests.fakes.engine_socket import EngineSocket
 from tests.fakes.scenario_table import VARIABLE, known_fields, table
 
 XID = 230
@@ -60,10 +62,10 @@ def every_number():
 COUNTERS = {"default fields": default_counters, "every number": every_number}
 
 
-def write_table(path, scenario, t):
-    """Write the table of that moment of the scenario, with fresh values."""
+def write_table(path, scenario, t, age=0.0):
+    """Write the table of that moment of the scenario; its values are `age` seconds old."""
     draft = path.with_suffix(".new")
-    draft.write_bytes(table(scenario.at(t), time.time()))
+    draft.write_bytes(table(scenario.at(t), time.time() - age))
     draft.replace(path)
 
 
@@ -82,7 +84,8 @@ def expositions_through(source, name, counters, folder, *moments, soname="libdcg
     """The expositions of that source at the moments, all through one reader process."""
     scenario, path, at = load(SCENARIOS.get(name, name)), folder / f"{source}-table", [0.0]
     build(folder / source, only=soname if source == "dcgm" else "libnvidia")
-    config = config_of(source, counters, remote="localhost:5555" if source == "dcgm" else None)
+    engine = EngineSocket(folder / "engine.sock")
+    config = config_of(source, counters, remote=engine.address if source == "dcgm" else None)
     environment = ("env", f"{VARIABLE}={path}", f"LD_LIBRARY_PATH={folder / source}")
     flow = flow_over(
         Reader(config, TIMINGS, (*environment, *COMMAND)), ScenarioKubelet(scenario, 0.0, lambda: at[0]), counters
@@ -90,15 +93,16 @@ def expositions_through(source, name, counters, folder, *moments, soname="libdcg
     expositions = []
     try:
         for at[0] in moments:
+            engine.follow(listens=scenario.at(at[0]).connected)
+            # Activity needs two collections: DCGM has it one interval after the watch, NVML as a difference.
+            write_table(path, scenario, at[0], age=INTERVAL)
+            first_answer(flow, source)
+            time.sleep(gpm.MIN_SAMPLE_SECONDS + 0.02 if source == "nvml" else 0)
             write_table(path, scenario, at[0])
-            exposition = first_answer(flow, source)
-            if source == "nvml":  # rates and activity are differences between two collections
-                time.sleep(gpm.MIN_SAMPLE_SECONDS + 0.02)
-                write_table(path, scenario, at[0])
-                exposition = first_answer(flow, source)
-            expositions.append(exposition)
+            expositions.append(first_answer(flow, source))
     finally:
         flow.pipeline.close()
+        engine.follow(listens=False)
     return expositions
 
 

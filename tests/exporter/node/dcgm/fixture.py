@@ -11,6 +11,7 @@ from exporter.node.devices.field import fields as known_fields
 from exporter.node.simulation.scenario import load, parse
 from exporter.node.simulation.source import readings as simulated_readings
 from tests.fakes.build import build
+from tests.fakes.engine_socket import EngineSocket
 from tests.fakes.scenario_table import VARIABLE, ScenarioTable
 
 EPOCH = 1_800_000_000.0
@@ -59,7 +60,8 @@ class EngineFixture:
     def __init__(self, directory, scenario, soname="libdcgm.so.4", clock=lambda: EPOCH):
         scenario = load(scenario) if isinstance(scenario, str) else parse(json.dumps(scenario), "test")
         self.library = build(directory / "lib", only=soname)[soname]
-        self.table = ScenarioTable(scenario, directory / "table", clock=clock)
+        self.socket = EngineSocket(directory / "engine.sock")
+        self.table = ScenarioTable(scenario, directory / "table", clock=clock, listening=self.socket)
         self.t = 0.0
         os.environ[VARIABLE] = str(directory / "table")
         self._sources = []
@@ -82,13 +84,20 @@ class EngineFixture:
         self.table.tick(self.t)
         self.table._begin += seconds
 
-    def config(self, *numbers, interval=1.0, remote="localhost:5555"):
+    def config(self, *numbers, interval=1.0, embedded=False):
+        remote = None if embedded else self.socket.address
         return ReaderConfig("dcgm", wanted(*numbers), interval, remote=remote, libdcgm=str(self.library))
 
     def source(self, *numbers, load=open_library, **more):
         clocks = Clocks(wall=lambda: self.now, steady=lambda: self.t)
         self._sources.append(DcgmSource(self.config(*numbers, **more), clocks, load))
         return self._sources[-1]
+
+    def settled(self, source):
+        """Return the readings one interval after a first read: profiling fields are blank before."""
+        source.read()
+        self.at(self.t + 1.0)
+        return source.read()
 
     @property
     def now(self):
@@ -100,6 +109,7 @@ class EngineFixture:
     def close(self):
         for source in self._sources:
             source.close()
+        self.table.close()
         os.environ.pop(VARIABLE, None)
 
 

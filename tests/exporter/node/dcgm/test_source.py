@@ -1,5 +1,7 @@
 """The dcgm source over the fake library: which values are exposed, and when none are."""
 
+from collections import Counter
+
 import msgspec
 import pytest
 
@@ -37,7 +39,8 @@ def reason(read):
 def test_readings_of_a_scenario_equal_those_of_the_simulated_source(engine_of, scenario):
     engine = engine_of(scenario)
     source = engine.source(*ALL)
-    for t in (0.0, 1.0, 30.0, 31.0, 400.0):
+    source.read()
+    for t in (1.0, 2.0, 30.0, 31.0, 400.0):
         engine.at(t)
         real, simulated = source.read(), engine.simulated(engine.config(*ALL))
         assert without_numa(real.inventory) == without_numa(simulated.inventory)
@@ -100,7 +103,7 @@ def test_a_blank_value_of_any_type_is_counted_and_never_exposed(engine_of, senti
     }
     engine = engine_of(document(gpu_spec(0, serial="1650"), events=[fault]))
     source = engine.source(53, 150, 155, 254, 1004)
-    assert set(samples_of_gpu(source.read())) == {53, 150, 155, 254, 1004}
+    assert set(samples_of_gpu(engine.settled(source))) == {53, 150, 155, 254, 1004}
     engine.at(5.0)
     readings = source.read()
     assert samples_of_gpu(readings) == {}
@@ -137,7 +140,7 @@ def test_a_value_whose_timestamp_stops_is_stale_after_three_intervals_or_five_se
 
 def test_a_value_above_the_limit_of_its_field_is_not_exposed(engine_of):
     engine = engine_of(document(gpu_spec(0, fields={"1004": 1.5, "150": 40})))
-    readings = engine.source(150, 1004).read()
+    readings = engine.settled(engine.source(150, 1004))
     assert samples_of_gpu(readings) == {150: 40}
     assert rejected(readings) == {(1004, "out_of_range"): 1}
 
@@ -165,6 +168,32 @@ def test_no_value_is_exposed_while_the_engine_is_away_and_all_are_when_it_is_bac
         assert reason(source.read) == "connection_lost"
     engine.at(60.0)
     assert samples_of_gpu(source.read()) == {150: 40}
+
+
+class CountingLibrary(DcgmLibrary):
+    """libdcgm that counts the calls of each function."""
+
+    def __init__(self, path):
+        self.calls = Counter()
+        super().__init__(path)
+
+    def status(self, function, *arguments):
+        self.calls[function] += 1
+        return super().status(function, *arguments)
+
+
+def test_where_nothing_listens_libdcgm_which_would_block_is_not_asked_to_connect(engine_of):
+    outage = {"event": "disconnect", "at": 10.0, "for": 20.0}
+    engine = engine_of(document(gpu_spec(0), events=[outage]))
+    libraries = []
+    source = engine.source(150, load=lambda path: libraries.append(CountingLibrary(path)) or libraries[-1])
+    source.read()
+    for t in (10.0, 11.5, 14.0, 19.0):
+        engine.at(t)
+        with pytest.raises(SourceError, match="nothing accepts connections at /") as caught:
+            source.read()
+        assert caught.value.reason == "connection_lost"
+    assert libraries[0].calls["dcgmConnect_v2"] == 1
 
 
 def test_a_lost_connection_is_replaced(engine_of):
@@ -247,7 +276,7 @@ def test_profiling_that_was_in_use_is_tried_again_after_a_pause(engine_of):
     engine.at(45.0)
     assert source.read().problems, "the second pause is twice as long"
     engine.at(92.0)
-    readings = source.read()
+    readings = engine.settled(source)
     assert readings.problems == ()
     assert samples_of_gpu(readings) == {150: 40, 1004: 0.25}
 
@@ -266,7 +295,7 @@ def test_after_a_final_rejection_profiling_is_not_tried_again_until_the_engine_r
 def test_profiling_rejected_for_one_gpu_is_watched_on_the_others(engine_of):
     engine = engine_of(document(gpu_spec(0), gpu_spec(1), gpu_spec(2)))
     load = rejecting(lambda fields, entities: -36 if fields[0] > 1000 and 1 in entities else 0)
-    readings = engine.source(150, 1004, load=load).read()
+    readings = engine.settled(engine.source(150, 1004, load=load))
     assert {key[0]: value for key, value in samples(readings).items() if key[3] == 1004} == {
         uuid_of(0): 0.25,
         uuid_of(2): 0.25,
@@ -278,7 +307,7 @@ def test_profiling_fields_that_cannot_be_measured_together_are_halved(engine_of)
     values = {str(number): 0.5 for number in range(1001, 1009)}
     engine = engine_of(document(gpu_spec(0, fields=values)))
     load = rejecting(lambda fields, _: -38 if len(fields) > 3 else 0)
-    readings = engine.source(*range(1001, 1009), load=load).read()
+    readings = engine.settled(engine.source(*range(1001, 1009), load=load))
     assert set(samples_of_gpu(readings)) == {1001, 1002}
     assert readings.problems[0][0] == "profiling_multi_pass"
 
@@ -289,7 +318,7 @@ def mig_gpu_spec(*instances, number=0, **more):
 
 def test_of_a_mig_enabled_gpu_temperature_is_read_once_and_memory_per_instance(engine_of):
     engine = engine_of(document(mig_gpu_spec(instance_spec(1), instance_spec(2)), gpu_spec(1)))
-    exposed = samples(engine.source(150, 252, 1004, 1005).read())
+    exposed = samples(engine.settled(engine.source(150, 252, 1004, 1005)))
     assert exposed == {
         (uuid_of(0), -1, -1, 150): 40,
         (uuid_of(0), 1, -1, 252): 101,
@@ -306,7 +335,7 @@ def test_of_a_mig_enabled_gpu_temperature_is_read_once_and_memory_per_instance(e
 
 def test_compute_instances_of_one_gpu_instance_have_their_own_activity_and_one_framebuffer(engine_of):
     engine = engine_of(document(mig_gpu_spec(instance_spec(1, 0, 1, profile="2g.20gb"))))
-    readings = engine.source(252, 1004, 1005).read()
+    readings = engine.settled(engine.source(252, 1004, 1005))
     assert [(device.gi, device.ci, device.mig_uuids) for device in readings.inventory] == [
         (-1, -1, ()),
         (1, -1, ("MIG-1-0", "MIG-1-1")),
@@ -351,7 +380,7 @@ def test_the_value_of_an_instance_that_was_made_again_with_the_same_ids_is_stale
     assert samples(stale) == {}
     assert rejected(stale) == {(1004, "stale"): 1}
     engine.at(17.0)
-    readings = source.read()
+    readings = engine.settled(source)
     assert samples(readings) == {(uuid_of(0), 1, -1, 1004): 0.75}
     assert readings.inventory[1].mig_uuids == ("MIG-new-1-0",)
 
@@ -382,7 +411,7 @@ def test_a_lost_gpu_is_down_without_values_until_it_is_back(engine_of, seen):
     assert source.read().down == ()
     engine.at(10.0)
     readings = source.read()
-    assert readings.down == (uuid_of(1),)
+    assert (readings.down, readings.problems) == ((uuid_of(1),), ())
     assert {key[0] for key in samples(readings)} == {uuid_of(0)}
     assert {device.uuid for device in readings.inventory} == {uuid_of(0), uuid_of(1)}
     engine.at(21.0)
@@ -450,27 +479,27 @@ def test_seventy_instances_are_read_in_as_many_calls_as_the_limits_require(engin
     values = {str(number): 0.5 if number > 1000 or number == 254 else 10 for number in numbers}
     instances = [instance_spec(gi) | {"fields": values} for gi in range(7)]
     engine = engine_of(document(*(mig_gpu_spec(*instances, number=number) for number in range(10))))
-    exposed = samples(engine.source(*numbers, 150, 155, 230).read())
+    exposed = samples(engine.settled(engine.source(*numbers, 150, 155, 230)))
     assert len({key[:3] for key in exposed if key[1] >= 0}) == 70
     assert len(exposed) == 70 * len(numbers) + 10 * 2
 
 
 def test_an_embedded_engine_gives_the_same_values(engine_of):
     engine = engine_of(document(gpu_spec(0)))
-    assert samples_of_gpu(engine.source(150, remote=None).read()) == {150: 40}
+    assert samples_of_gpu(engine.source(150, embedded=True).read()) == {150: 40}
 
 
 def test_an_embedded_engine_without_gpus_is_an_error_and_a_host_engine_without_gpus_is_not(engine_of):
     lost = {"event": "lost", "device": uuid_of(0), "at": 0.0, "as": "absent"}
     engine = engine_of(document(gpu_spec(0), events=[lost]))
-    assert reason(engine.source(150, remote=None).read) == "no_devices"
+    assert reason(engine.source(150, embedded=True).read) == "no_devices"
     assert engine.source(150).read().inventory == ()
 
 
 def test_an_embedded_engine_without_a_driver_is_dead(engine_of):
     fault = {"event": "call", "function": "dcgmWatchFields", "status": -56}
     engine = engine_of(document(gpu_spec(0), events=[fault]))
-    assert reason(engine.source(150, remote=None).read) == "engine_dead"
+    assert reason(engine.source(150, embedded=True).read) == "engine_dead"
     assert reason(engine.source(150).read) == "driver_missing"
 
 
@@ -527,6 +556,37 @@ class WatchTimes(DcgmLibrary):
         if function == "dcgmWatchFields" and self.engine.t not in self.times:
             self.times.append(self.engine.t)
         return super().status(function, *arguments)
+
+
+def lost(number, at, **more):
+    return {"event": "lost", "device": uuid_of(number), "at": at, **more}
+
+
+def test_a_lost_gpu_which_has_no_uuid_any_more_causes_no_discovery_after_the_first(engine_of):
+    engine = engine_of(document(gpu_spec(0), gpu_spec(1), events=[lost(1, 10.0)]))
+    libraries = []
+    source = engine.source(150, load=lambda path: libraries.append(WatchTimes(path, engine)) or libraries[-1])
+    for second in range(60):
+        engine.at(float(second))
+        source.read()
+    assert libraries[0].times == [0, 10]
+
+
+def test_a_gpu_that_is_lost_while_the_engine_restarts_is_still_known(engine_of):
+    events = [lost(1, 10.0), {"event": "restart", "at": 20.0}]
+    engine = engine_of(document(gpu_spec(0), gpu_spec(1), events=events))
+    source = engine.source(150)
+    for t in (0.0, 10.0, 25.0):
+        engine.at(t)
+        readings = source.read()
+    assert (readings.down, readings.problems) == ((uuid_of(1),), ())
+
+
+def test_a_gpu_that_was_lost_before_the_first_read_cannot_be_identified(engine_of):
+    engine = engine_of(document(gpu_spec(0), gpu_spec(1), events=[lost(1, 0.0)]))
+    readings = engine.source(150).read()
+    assert [reason for reason, _ in readings.problems] == ["device_unidentified"]
+    assert ({device.uuid for device in readings.inventory}, readings.down) == ({uuid_of(0)}, ())
 
 
 def test_the_pause_before_everything_is_watched_again_doubles_until_the_topology_changes(engine_of):

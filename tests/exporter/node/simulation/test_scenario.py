@@ -200,6 +200,16 @@ def test_what_is_not_a_scenario_is_an_error_with_one_message(document, message):
         ),
         (
             [gpu()],
+            {"events": [{"event": "call", "function": "f", "device": "GPU-b"}]},
+            "no device has the uuid 'GPU-b' - at `$.events[0].device`",
+        ),
+        (
+            [gpu()],
+            {"events": [{"event": "call", "function": "f", "field": "power"}]},
+            "no field is called 'power' - at `$.events[0].field`",
+        ),
+        (
+            [gpu()],
             {"events": [{"event": "samples"}]},
             "has neither sentinel nor status nor stale - at `$.events[0]`",
         ),
