@@ -55,6 +55,33 @@ def test_a_lost_gpu_costs_its_own_series_and_makes_nothing_unready(exporter, row
 
 
 @fault(
+    name="Calls of NVML for one GPU hang, or take many seconds",
+    shows=(
+        "gpugauge_device_up 0",
+        "gpugauge_devices_observed 7",
+        'gpugauge_source_up{source="nvml"} 1',
+        'gpugauge_source_problem{source="nvml",reason="gpu_hung"} 1',
+    ),
+    collections=3,
+)
+def test_a_gpu_whose_calls_hang_costs_its_own_series_in_every_collection(exporter, row):
+    node = exporter("nvml", scenario="whole")
+    before, reader = settled(node), node.reader_pid()
+    node.set_events(CallFault("nvmlDeviceGetMemoryInfo_v2", hang=True, device=FIRST))
+    row.wait_until_shown(node.scraper.get)
+    others = {sample for sample in before.state() if dict(sample[1]).get("UUID") not in (None, FIRST)}
+    number = node.scraper.count
+    until(lambda: node.scraper.count > number + 60)
+    for _, scrape in node.scraper.recent.copy():
+        if scrape.reasons("nvml") == {"gpu_hung"}:
+            assert others <= Exposed(scrape.text).state()
+    assert node.scraper.latest.reasons("nvml") == {"gpu_hung"}
+    node.set_events()
+    row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
+    assert node.reader_pid() == reader
+
+
+@fault(
     name="Fewer GPUs are read than `--expected-gpus` or the PCI bus have",
     shows=("gpugauge_devices_observed 8", "gpugauge_devices_expected 9", 'gpugauge_source_up{source="dcgm"} 1'),
     collections=0,

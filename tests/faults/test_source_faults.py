@@ -130,6 +130,24 @@ def test_nvml_is_read_until_the_named_engine_answers(exporter, row, tmp_path):
 
 
 @fault(
+    name="The host engine accepts connections and does not answer, and `--source=auto` has not chosen it yet",
+    shows=('gpugauge_source_up{source="nvml"} 1', 'gpugauge_build_info{source="nvml"} 1', "gpugauge_device_up 1"),
+    collections=2,
+)
+def test_nvml_is_read_until_an_engine_that_hangs_answers(exporter, row):
+    node = exporter("auto", "-r", "localhost:5555", ready=False)
+    node.kubelet.start()
+    node.set_events(CallFault("dcgmHostengineIsHealthy", hang=True))
+    build(node.libraries)
+    node.scraper.source = "nvml"
+    row.wait_until_shown(node.scraper.get)
+    node.set_events()
+    row.wait_until_recovered(
+        node.scraper.get, lambda exposed: exposed.value("gpugauge_build_info", source="dcgm") == 1, INTERVAL
+    )
+
+
+@fault(
     name="The driver of an embedded engine is unloaded",
     shows=(
         'gpugauge_source_up{source="dcgm"} 0',
