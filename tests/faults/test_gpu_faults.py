@@ -1,11 +1,13 @@
 """Faults of single GPUs and values: everything else is exposed as before."""
 
+import msgspec
 import pytest
 
 from exporter.backoff import LONGEST_PAUSE
 from exporter.node.simulation.document import CallFault, GpuLoss, SampleFault
-from exporter.node.simulation.scenario import load
+from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.exporter_process import INTERVAL_MS
+from tests.fakes.build import build
 from tests.faults.fault import Exposed, as_before, fault
 from tests.waiting import until
 
@@ -15,6 +17,10 @@ INTERVAL = INTERVAL_MS / 1000
 FIRST = load("whole").document.devices[0].uuid
 NOT_SUPPORTED = 3
 """NVML_ERROR_NOT_SUPPORTED (nvml.h)."""
+TIMED_OUT = -29
+"""A status of libdcgm."""
+NOT_UTF_8 = "\udcff"
+"""In a scenario: the byte 0xFF."""
 VALUES = 8 * 23
 """Of eight healthy GPUs: the rows of the default file but vGPU license and XID, which NVML does not have."""
 
@@ -30,7 +36,7 @@ def of_gpu(exposed, uuid):
 
 
 @fault(
-    name="A GPU is lost: it has fallen off the bus, or the host engine does not list it any more",
+    name="One of eight GPUs is lost: it has fallen off the bus, or the host engine does not list it any more",
     shows=(
         "gpugauge_device_up 0",
         "gpugauge_devices_observed 7",
@@ -82,7 +88,7 @@ def test_a_gpu_whose_calls_hang_costs_its_own_series_in_every_collection(exporte
 
 
 @fault(
-    name="Fewer GPUs are read than `--expected-gpus` or the PCI bus have",
+    name="One GPU fewer is read than `--expected-gpus` says or the PCI bus has",
     shows=("gpugauge_devices_observed 8", "gpugauge_devices_expected 9", 'gpugauge_source_up{source="dcgm"} 1'),
     collections=0,
     recovery="with the missing GPU",
@@ -146,3 +152,55 @@ def test_a_field_that_is_not_supported_costs_itself(exporter, row):
     node.set_events()
     until(lambda: "DCGM_FI_DEV_POWER_USAGE" in Exposed(node.scraper.get("/metrics")[1]).named("DCGM_"))
     row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
+
+
+def with_first_name_damaged(node):
+    """The running scenario, in which the name of the first GPU has a byte that is not UTF-8."""
+    first, *others = node.document.devices
+    damaged = msgspec.structs.replace(first, model=f"NVIDIA{NOT_UTF_8}")
+    return Scenario("test", msgspec.structs.replace(node.document, devices=(damaged, *others)))
+
+
+@fault(
+    name="A name, serial number, UUID or PCI id of a GPU is not UTF-8",
+    shows=(
+        'gpugauge_source_problem{source="nvml",reason="text_unreadable"} 1',
+        'gpugauge_source_up{source="nvml"} 1',
+        "gpugauge_devices_observed 8",
+        "DCGM_FI_DEV_GPU_TEMP > 0",
+    ),
+    recovery="none needed: that label is empty, a UUID is escaped",
+)
+def test_a_text_that_is_not_utf_8_costs_its_label(exporter, row):
+    node = exporter("nvml", scenario="whole", ready=False)
+    node.table.scenario = with_first_name_damaged(node)
+    node.kubelet.start()
+    build(node.libraries, only="libnvidia")
+    shown = row.wait_until_shown(node.scraper.get)
+    models = [labels.get("model", "") for name, labels, _ in shown.samples if name == "gpugauge_device_info"]
+    assert models.count("") == 1
+
+
+@fault(
+    name="The host engine cannot list the MIG devices",
+    shows=(
+        'gpugauge_source_problem{source="dcgm",reason="hierarchy_unreadable"} 1',
+        'gpugauge_source_up{source="dcgm"} 1',
+        "gpugauge_device_up 1",
+        "DCGM_FI_DEV_GPU_TEMP > 0",
+    ),
+    pause=LONGEST_PAUSE,
+    collections=2,
+)
+def test_without_the_list_of_mig_devices_the_gpus_are_exposed(exporter, row):
+    node = exporter(scenario="mig", ready=False)
+    node.set_events(CallFault("dcgmGetGpuInstanceHierarchy", status=TIMED_OUT))
+    node.kubelet.start()
+    build(node.libraries, only="libdcgm.so.4")
+    row.wait_until_shown(node.scraper.get)
+    node.set_events()
+    row.wait_until_recovered(
+        node.scraper.get,
+        lambda exposed: any(labels.get("GPU_I_ID") for name, labels, _ in exposed.samples if name.startswith("DCGM_")),
+        INTERVAL,
+    )

@@ -6,11 +6,16 @@ import grpc
 import pytest
 
 from exporter.backoff import LONGEST_PAUSE
-from exporter.node.attribution.kubelet import ANSWER_BYTES, DEADLINE_SECONDS, EMPTY_LIST_SECONDS
+from exporter.node.attribution.allocation import KEEP_SECONDS, LastKnownAllocations
+from exporter.node.attribution.kubelet import ANSWER_BYTES, DEADLINE_SECONDS, EMPTY_LIST_SECONDS, MAX_ALLOCATIONS
 from exporter.node.attribution.kubelet_api.podresources_pb2 import ContainerDevices, ListPodResourcesResponse
 from simulators.kubelet import NORMAL, RATE_LIMITED, ListBehavior
+from tests.clock import Clock
 from tests.exporter.node.exporter_process import INTERVAL_MS
+from tests.exporter.node.scenario_flow import SimulatedFlow
 from tests.faults.fault import Exposed, Fault, as_before, fault
+from tests.faults.programs import collecting
+from tests.waiting import until
 
 pytestmark = pytest.mark.process
 
@@ -50,12 +55,22 @@ def test_while_the_kubelet_is_down_its_allocations_are_kept_until_it_is_found_ag
     assert_shown_and_recovered(row, node, before, node.kubelet.start)
 
 
-@fault(name="The kubelet has crashed and left its socket behind", shows=kubelet_down("unavailable"))
+@fault(
+    name="The kubelet has crashed and left its socket behind", shows=kubelet_down("unavailable"), pause=LONGEST_PAUSE
+)
 def test_a_kubelet_that_left_its_socket_behind_is_unavailable(exporter, row):
     node = exporter()
     before = settled(node)
     node.kubelet.stop(leave_socket=True)
     assert_shown_and_recovered(row, node, before, node.kubelet.start)
+
+
+def answer_of(allocations):
+    """An answer with so many GPUs, all of one container."""
+    entry = ContainerDevices(resource_name="nvidia.com/gpu", device_ids=[f"GPU-{n}" for n in range(allocations)])
+    answer = ListPodResourcesResponse()
+    answer.pod_resources.add(name="train").containers.add(name="main", devices=[entry.SerializeToString()])
+    return answer
 
 
 def broken_answer():
@@ -75,6 +90,14 @@ CALLS = (
         Fault(
             f"The kubelet's answer is larger than {ANSWER_BYTES // 2**20} MiB",
             kubelet_down("too_large"),
+            pause=LONGEST_PAUSE,
+        ),
+    ),
+    (
+        ListBehavior(response=answer_of(MAX_ALLOCATIONS + 1)),
+        Fault(
+            f"The kubelet lists more than {MAX_ALLOCATIONS} allocations of GPUs",
+            kubelet_down("too_many_allocations"),
             pause=LONGEST_PAUSE,
         ),
     ),
@@ -116,6 +139,28 @@ def test_while_the_kubelet_never_answers_its_deadline_is_reported_and_devices_ar
     before = settled(node)
     node.kubelet.behavior = ListBehavior(delay=math.inf)
     assert_shown_and_recovered(row, node, before, lambda: setattr(node.kubelet, "behavior", NORMAL))
+
+
+@fault(
+    name=f"The kubelet cannot be read for more than {KEEP_SECONDS:.0f} s, whatever the reason",
+    shows=(
+        'gpugauge_source_up{source="kubelet"} 0',
+        'gpugauge_source_up{source="simulated"} 1',
+        "DCGM_FI_DEV_GPU_TEMP > 0",
+    ),
+    absent=("gpugauge_allocation_info", "gpugauge_device_allocated_pods"),
+)
+def test_allocations_that_are_too_old_are_unknown(row):
+    clock = Clock()
+    flow = SimulatedFlow("mig", last_known=LastKnownAllocations(clock=clock))
+    with collecting(flow.flow.pipeline.collect) as get:
+        until(lambda: Exposed(get("/metrics")[1]).named("gpugauge_allocation_info"))
+        flow.kubelet.reason = "unavailable"
+        clock.now += KEEP_SECONDS + 1
+        shown = row.wait_until_shown(get)
+        assert not any(labels.get("pod") for name, labels, _ in shown.samples if name.startswith("DCGM_"))
+        flow.kubelet.reason = ""
+        row.wait_until_recovered(get, lambda exposed: bool(exposed.named("gpugauge_allocation_info")), INTERVAL)
 
 
 @fault(

@@ -21,12 +21,12 @@ from tests.waiting import until
 STALLED_SECONDS = STALLED_INTERVALS * DEFAULT_INTERVAL_SECONDS + STALLED_GRACE_SECONDS
 RESTARTED = "when the kubelet restarts the container"
 LATE_BY = 1
-UP = Snapshot(0.0, (), (SourceHealth("dcgm", True, 0.1),))
+UP = Snapshot(1.8e9, (), (SourceHealth("dcgm", True, 0.1),))
 
 
 @fault(
-    name="A collection hangs",
-    shows=("gpugauge_last_collection_timestamp_seconds 0", 'gpugauge_source_up{source="dcgm"} 1'),
+    name="A collection hangs: what the last one read stays exposed",
+    shows=("gpugauge_last_collection_timestamp_seconds > 0", 'gpugauge_source_up{source="dcgm"} 1'),
     unready=f"no collection has ended for {LATE_MIN_SECONDS + LATE_BY:.0f} s",
     recovery=f"when the collection ends; else {RESTARTED}, because `/livez` fails after {STALLED_SECONDS:.0f} s",
 )

@@ -1,5 +1,7 @@
 """Faults of the API server as the watcher sees them: what is known stays exposed until it is too old."""
 
+import math
+
 import pytest
 
 from exporter.backoff import LONGEST_PAUSE
@@ -55,6 +57,20 @@ def test_a_watcher_that_starts_without_api_server_is_unready_until_its_first_lis
     with watching(server.url) as get:
         row.wait_until_shown(get)
         server.start()
+        row.wait_until_recovered(get, current, INTERVAL)
+
+
+@fault(
+    name="The first list of pods, nodes or namespaces takes long",
+    shows=down("connecting"),
+    absent=OBJECTS[1:],
+    unready="the pods are not listed yet",
+)
+def test_a_watcher_whose_first_list_has_not_ended_is_unready(server, row):
+    server.add_fault(ApiFault("list", "pods", delay=math.inf))
+    with watching(server.url) as get:
+        row.wait_until_shown(get)
+        server.clear_faults()
         row.wait_until_recovered(get, current, INTERVAL)
 
 
