@@ -1,14 +1,23 @@
 """Faults of single GPUs and values: everything else is exposed as before."""
 
+import threading
+
 import msgspec
 import pytest
 
 from exporter.backoff import LONGEST_PAUSE
+from exporter.node.dcgm.profiling import LONGEST_PAUSE as PROFILING_PAUSE
+from exporter.node.devices.counters_file import parse
 from exporter.node.simulation.document import CallFault, GpuLoss, SampleFault
 from exporter.node.simulation.scenario import Scenario, load
+from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec
+from tests.exporter.node.dcgm.rejecting_library import rejecting
 from tests.exporter.node.exporter_process import INTERVAL_MS
+from tests.exporter.node.scenario_flow import flow_over
 from tests.fakes.build import build
 from tests.faults.fault import Exposed, as_before, fault
+from tests.faults.programs import INTERVAL as IN_PROCESS_INTERVAL
+from tests.faults.programs import collecting
 from tests.waiting import until
 
 pytestmark = pytest.mark.process
@@ -204,3 +213,35 @@ def test_without_the_list_of_mig_devices_the_gpus_are_exposed(exporter, row):
         lambda exposed: any(labels.get("GPU_I_ID") for name, labels, _ in exposed.samples if name.startswith("DCGM_")),
         INTERVAL,
     )
+
+
+PROFILING_IN_USE = -37
+"""DCGM_ST_PROFILING_LIBRARY_ERROR, which means that another process has the counters (reported)."""
+
+
+@fault(
+    name="Another process has the hardware counters of the GPUs, such as a profiler",
+    shows=(
+        'gpugauge_source_problem{source="dcgm",reason="profiling_in_use"} 1',
+        'gpugauge_rejected_values_total{reason="blank"} > 0',
+        'gpugauge_source_up{source="dcgm"} 1',
+        "DCGM_FI_DEV_GPU_TEMP > 0",
+    ),
+    absent=("DCGM_FI_PROF_",),
+    pause=PROFILING_PAUSE,
+)
+def test_while_profiling_is_in_use_only_profiling_is_missing(tmp_path, row):
+    in_use = threading.Event()
+    in_use.set()
+    engine = EngineFixture(tmp_path, document(gpu_spec(0)))
+    counters = parse("DCGM_FI_DEV_GPU_TEMP, gauge, x\nDCGM_FI_PROF_PIPE_TENSOR_ACTIVE, gauge, x", "counters.csv")
+    load = rejecting(lambda fields, _: PROFILING_IN_USE if fields[0] > 1000 and in_use.is_set() else 0)
+    source = engine.source(*(field.id for field in counters.fields), load=load)
+    try:
+        with collecting(flow_over(source, None, counters, lambda: engine.now).pipeline.collect) as get:
+            row.wait_until_shown(get)
+            in_use.clear()
+            engine.at(row.pause)
+            row.wait_until_recovered(get, lambda exposed: bool(exposed.named("DCGM_FI_PROF_")), IN_PROCESS_INTERVAL)
+    finally:
+        engine.close()

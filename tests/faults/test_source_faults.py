@@ -285,3 +285,19 @@ def test_it_starts_without_libraries_and_kubelet_and_reads_them_when_they_come(e
         node.scraper.get, lambda exposed: bool(exposed.named("gpugauge_allocation_info")), INTERVAL
     )
     assert any("embedder" in labels.get("pod", "") for name, labels, _ in shown.samples if name.startswith("DCGM_"))
+
+
+@fault(
+    name="An embedded engine needs longer than a collection to start, as on a node with many GPUs",
+    shows=down("dcgm", "starting"),
+    absent=NO_DEVICES,
+    pause=TIMINGS.opening,
+)
+def test_an_engine_that_starts_slowly_is_waited_for(exporter, row):
+    node = exporter(embedded=True, ready=False)
+    node.set_events(CallFault("dcgmStartEmbedded_v2", delay=2.0))
+    node.kubelet.start()
+    build(node.libraries, only="libdcgm.so.4")
+    row.wait_until_shown(node.scraper.get)
+    node.set_events()
+    row.wait_until_recovered(node.scraper.get, lambda exposed: bool(exposed.named("DCGM_")), INTERVAL)

@@ -20,6 +20,7 @@ from tests.exporter.node.dcgm.fixture import (
     uuid_of,
     wanted,
 )
+from tests.exporter.node.dcgm.rejecting_library import rejecting
 from tests.exporter.node.read_fields import READ
 
 ALL = (1, 54, 100, 140, 150, 155, 156, 202, 203, 230, 252, 254, 393, 1001, 1004, 1005, 1009)
@@ -212,39 +213,6 @@ def test_of_several_fields_only_the_one_that_the_engine_does_not_know_is_missing
         assert set(samples_of_gpu(readings)) == {150, 155, 203, 252}
         assert rejected(readings) == {(100, "not_supported"): 2, (1501, "not_supported"): 2, (1523, "not_supported"): 2}
         assert [(reason, "1501, 1523" in message) for reason, message in readings.problems] == [("unknown_field", True)]
-
-
-class RejectingLibrary(DcgmLibrary):
-    """libdcgm whose engine rejects the watch of some fields, as the profiling module does.
-
-    `status_of` gives the status of a watch from its fields and entities; 0 accepts it.
-    """
-
-    status_of = staticmethod(lambda fields, entities: 0)
-
-    def __init__(self, path):
-        self.groups, self.entities = {}, {}
-        super().__init__(path)
-
-    def status(self, function, *arguments):
-        status = 0
-        if function == "dcgmWatchFields":
-            status = self.status_of(self.groups[arguments[2]], self.entities[arguments[1]])
-        status = status or super().status(function, *arguments)
-        if function == "dcgmFieldGroupCreate" and status == 0:
-            self.groups[arguments[4]._obj.value] = tuple(arguments[2])
-        if function == "dcgmGroupAddEntity" and status == 0:
-            self.entities.setdefault(arguments[1].value, []).append(arguments[3])
-        return status
-
-
-def rejecting(status_of):
-    def load(path):
-        library = RejectingLibrary(path)
-        library.status_of = status_of
-        return library
-
-    return load
 
 
 @pytest.mark.parametrize(
