@@ -25,13 +25,18 @@ MIG: dict[MigValue, str] = {
     "": "",
 }
 """What has the value while MIG mode is on."""
+LINKS = """\
+One value for each NVLink of a GPU that is not disabled, with the labels `nvlink`, `gpu`, `gpu_uuid`, `pci_bus_id`,
+`device` and `model_name`. The source `dcgm` reads them; from another one `gpugauge_field_unsupported_devices` counts
+every GPU for them."""
 READ: dict[TableScope, tuple[str, str]] = {
     "system": ("Node", "One value for the node, on every GPU."),
     "gpu": ("GPUs", "One value for each GPU, also while MIG mode is on."),
     "instance": ("GPUs and MIG devices", "One value for each GPU or, where it has MIG devices, for each of those."),
+    "link": ("NVLinks", LINKS),
 }
 NOT_READ_TEXT = """\
-A row that names one of these is accepted, and named in the log: no source reads a single {entity}, so
+A row that names one of these is accepted, and named in the log: no {entity} is read, so
 `gpugauge_field_unsupported_devices` counts every GPU for it."""
 STRUCTURES = """\
 Values of these are structures of C. A row that names one is rejected."""
@@ -45,7 +50,7 @@ def markdown() -> str:
         parts += [f"## {title}", text, _table([field for field in every if field.scope == scope and field.is_read])]
     for scope, entity in NOT_READ.items():
         own = [field for field in every if field.scope == scope and field.kind != "binary"]
-        parts += [f"## {entity}s: not read", NOT_READ_TEXT.format(entity=entity), _table(own)]
+        parts += [f"## Not read: {entity}", NOT_READ_TEXT.format(entity=entity), _table(own)]
     parts += ["## Structures", STRUCTURES, _table([field for field in every if field.kind == "binary"])]
     return "\n\n".join(parts) + "\n"
 

@@ -6,7 +6,7 @@ to containers, and makes the metric families.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from exporter.node.attribution.allocation import Allocations, LastKnownAllocations
@@ -14,8 +14,10 @@ from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.metrics import AttributionCache
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.known_gpus import KnownGpus
-from exporter.node.devices.labels import DeviceLabelCache, LabelStyle, device_schema
+from exporter.node.devices.labels import DeviceLabelCache, ExclusiveContainer, LabelStyle, device_schema
+from exporter.node.devices.link_labels import LinkLabelCache, link_schema
 from exporter.node.devices.metrics import (
+    EntitySamples,
     InventoryMetrics,
     dcgm_families,
     field_names,
@@ -65,8 +67,10 @@ class NodePipeline:
         """Expose the fields of these counters from the next collection on. What is known of the node stays."""
         self._counters = counters
         self._names = field_names(counters)
-        self._schema = device_schema(self._style, tuple(row.name for row in counters.label_rows))
+        names = tuple(row.name for row in counters.label_rows)
+        self._schema, self._link_schema = device_schema(self._style, names), link_schema(self._style, names)
         self._labels = DeviceLabelCache(self._style, self._schema)
+        self._link_labels = LinkLabelCache(self._style, self._link_schema)
 
     def collect(self) -> Snapshot:
         """Read every source once."""
@@ -74,13 +78,11 @@ class NodePipeline:
         readings = self._readings(cycle)
         allocations = self._allocations(cycle)
         attribution, allocation_families = self._attribution.get(readings.inventory, allocations, readings.down)
-        by_field = samples_by_field(readings)
-        rows = label_rows(self._counters, readings, by_field)
-        labels = self._labels.labels(readings.inventory, attribution.containers, rows)
+        devices, links = self._samples(readings, attribution.containers)
         return Snapshot(
             taken_at=readings.taken_at,
             families=(
-                *dcgm_families(self._counters, by_field, labels, self._schema),
+                *dcgm_families(self._counters, devices, links),
                 *self._inventory.families(readings, max(self._expected(), len(self._known))),
                 unsupported(readings, self._names, self._hostname),
                 *allocation_families,
@@ -108,7 +110,20 @@ class NodePipeline:
         readings = cycle.read(self._sources.devices, failed)
         if readings is failed:
             return readings
-        return with_unread_fields(self._known.completed(readings), self._counters.unread_fields)
+        return with_unread_fields(self._known.completed(readings), self._counters.not_of_devices)
+
+    def _samples(
+        self, readings: Readings, containers: Sequence[ExclusiveContainer]
+    ) -> tuple[EntitySamples, EntitySamples]:
+        """Return the samples of the devices and those of their links, with labels."""
+        by_field = samples_by_field(readings.batches)
+        rows = label_rows(self._counters, readings, by_field)
+        labels = self._labels.labels(readings.inventory, containers, rows)
+        link_labels = self._link_labels.labels(readings.links, readings.inventory, containers, rows)
+        return (
+            EntitySamples(by_field, labels, self._schema),
+            EntitySamples(samples_by_field(readings.link_batches), link_labels, self._link_schema),
+        )
 
     def _allocations(self, cycle: CollectionCycle) -> Allocations | None:
         if self._sources.kubelet is None:

@@ -18,6 +18,7 @@ DCGM_SOURCES = (
     "libdcgm_sample.c",
     "libdcgm_listening.c",
     "libdcgm_device.c",
+    "libdcgm_link.c",
     "libdcgm_about.c",
     "libdcgm_other_clients.c",
     "table_reader.c",

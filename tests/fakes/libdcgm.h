@@ -133,6 +133,9 @@ struct group *find_group(uint32_t id);
 struct field_group *find_field_group(uint32_t id);
 uint32_t members(const struct table_view *view, uint32_t group_id, struct table_entity *into);
 
+/* libdcgm_link.c */
+int32_t link_state(const struct table_view *view, uint32_t gpu_id, uint32_t number);
+
 /* libdcgm_sample.c */
 int updated(const struct table_view *view, struct table_entity entity);
 void put_blank(struct table_sample *sample, struct table_entity entity, const struct table_field *field, int32_t status,

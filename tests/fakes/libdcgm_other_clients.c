@@ -1,31 +1,14 @@
 /* Calls that our product does not make and other clients of DCGM make. NVIDIA's Go bindings look functions up when they
  * are first called, and a program built with them ends at one that is missing. See libdcgm.h.
  *
- * No GPU of a scenario has NVLinks, and no node has Grace CPUs.
+ * No node of a scenario has Grace CPUs.
  */
 #include "libdcgm.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINKS_PER_GPU = 18, LINKS_PER_SWITCH = 256, MAX_SWITCHES = 12, MODULE_NOT_LOADED = -33 };
-
-/* What dcgmGetNvLinkLinkStatus writes: the state of every link, 0 where there is none (dcgm_structs.h). */
-struct link_status_v4 {
-    uint32_t version;
-    uint32_t gpu_count;
-    struct {
-        uint32_t entity_id;
-        uint32_t state[LINKS_PER_GPU];
-    } gpus[MAX_DEVICES];
-    uint32_t switch_count;
-    struct {
-        uint32_t entity_id;
-        uint32_t state[LINKS_PER_SWITCH];
-    } switches[MAX_SWITCHES];
-};
-
-_Static_assert(sizeof(struct link_status_v4) == 14780, "NVLink status v4");
+enum { MODULE_NOT_LOADED = -33 };
 
 /* The same call of libdcgm_read.c: `entities` are pairs of kind and id. */
 extern status_t dcgmEntitiesGetLatestValues(handle_t handle, const void *entities, uint32_t entity_count,
@@ -63,26 +46,6 @@ API status_t dcgmGetLatestValuesForFields(handle_t handle, int gpu_id, const uin
                                           struct value_v1 *values)
 {
     return dcgmEntityGetLatestValues(handle, KIND_GPU, gpu_id, fields, count, values);
-}
-
-API status_t dcgmGetNvLinkLinkStatus(handle_t handle, struct link_status_v4 *links)
-{
-    struct table_view view;
-    uint32_t count;
-    if (!links)
-        return ST_BADPARAM;
-    if (links->version != VERSION_OF(struct link_status_v4, 4))
-        return ST_VER_MISMATCH;
-    status_t status = enter("dcgmGetNvLinkLinkStatus", handle, &view);
-    if (status != ST_OK)
-        return status;
-    const struct table_device *device = table_devices(&view, &count);
-    memset(links, 0, sizeof *links);
-    links->version = VERSION_OF(struct link_status_v4, 4);
-    links->gpu_count = count < MAX_DEVICES ? count : MAX_DEVICES;
-    for (uint32_t i = 0; i < links->gpu_count; i++)
-        links->gpus[i].entity_id = device[i].gpu_id;
-    return leave(&view, ST_OK);
 }
 
 static status_t answer(const char *function, handle_t handle, status_t answered)

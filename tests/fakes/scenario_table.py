@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct
 
+from exporter.node.dcgm.layout import link_id
 from exporter.node.devices.architecture import NAMES
 from exporter.node.devices.field import Field, fields
 from exporter.node.devices.field_ids import FB_USED_RATIO, UTILIZATION, XID
@@ -26,6 +27,7 @@ from exporter.node.simulation.state import (
     ComputeInstanceState,
     GpuInstanceState,
     GpuState,
+    SampleMap,
     ScenarioState,
     field_of,
 )
@@ -34,10 +36,13 @@ from tests.fakes.engine_socket import EngineSocket
 VARIABLE = "GPUGAUGE_FAKE_TABLE"
 """The environment variable with the path of the table file."""
 MAGIC, VERSION = 0x54464747, 1
-GPU, GI, CI = 1, 4, 5
+GPU, GI, CI, LINK = 1, 4, 5, 6
 """Kinds of entities (dcgm_field_entity_group_t)."""
 OWN, PARENT, GI_ONLY, BLANK, SYSTEM, UNSUPPORTED = range(6)
 """MIG_… of table.h."""
+LINK_STATES = {"disabled": 1, "down": 2, "up": 3}
+"""States of an NVLink (dcgmNvLinkLinkState_t)."""
+LINK_STATE_FIELD = 0
 
 HEADER = Struct("<5IiqQ24I80s80s80sI60x")
 DEVICE = Struct("<IIiiIiIIiiQQ96s32s96s48s48s")
@@ -175,6 +180,8 @@ def _level(field: Field) -> tuple[int, int]:
         return 0, SYSTEM
     if field.id in UTILIZATION:
         return GPU, UNSUPPORTED
+    if field.scope == "link":
+        return LINK, OWN
     return {"own": (CI, OWN), "gpu_instance": (GI, GI_ONLY), "gpu": (GPU, PARENT), "none": (GPU, BLANK)}[field.mig]
 
 
@@ -240,20 +247,28 @@ class _TableRows:
 
     def samples(self) -> Iterator[tuple[tuple[int, int, int], bytes]]:
         for gpu in self.state.gpus:
-            yield from self._rows(GPU, gpu)
+            yield from self._rows(GPU, gpu.entity_id, gpu.samples)
+            for link in gpu.nvlinks:
+                entity = link_id(gpu.entity_id, link.spec.number)
+                state = ScriptedSample(LINK_STATES[link.spec.state], self.state.t)
+                packed = state.value.to_bytes(8, "little")
+                yield (LINK, entity, LINK_STATE_FIELD), self._packed(LINK, entity, 0, state, "i", packed, b"")
+                yield from self._rows(LINK, entity, link.samples)
             for instance in gpu.instances:
-                yield from self._rows(GI, instance)
+                yield from self._rows(GI, instance.entity_id, instance.samples)
                 for compute in instance.compute:
-                    yield from self._rows(CI, compute)
+                    yield from self._rows(CI, compute.entity_id, compute.samples)
 
-    def _rows(
-        self, kind: int, entity: GpuState | GpuInstanceState | ComputeInstanceState
-    ) -> Iterator[tuple[tuple[int, int, int], bytes]]:
-        for number, sample in entity.samples.items():
-            yield (kind, entity.entity_id, number), self._sample(kind, entity.entity_id, number, sample)
+    def _rows(self, kind: int, entity: int, samples: SampleMap) -> Iterator[tuple[tuple[int, int, int], bytes]]:
+        for number, sample in samples.items():
+            yield (kind, entity, number), self._sample(kind, entity, number, sample)
 
     def _sample(self, kind: int, entity: int, number: int, sample: ScriptedSample) -> bytes:
-        type_, raw, text = encode(fields()[number], sample)
+        return self._packed(kind, entity, number, sample, *encode(fields()[number], sample))
+
+    def _packed(
+        self, kind: int, entity: int, number: int, sample: ScriptedSample, type_: str, raw: bytes, text: bytes
+    ) -> bytes:
         return SAMPLE.pack(kind, entity, number, ord(type_), sample.status, self._timestamp(sample.stamp), raw, text)
 
     def _timestamp(self, t: float) -> int:

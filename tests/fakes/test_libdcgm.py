@@ -397,6 +397,53 @@ def test_entities_of_a_kind_are_listed_if_the_array_is_large_enough(start):
     assert engine.lib.dcgmGetEntityGroupEntities(handle, 2, ids, c.byref(count), 0) == -6
 
 
+def link_spec(number, state):
+    return {"number": number, "state": state, "fields": {"1525": 7 + number}}
+
+
+def linked(version):
+    links = [link_spec(0, "up"), link_spec(1, "down"), link_spec(17, "disabled")]
+    devices = [gpu_spec(0), gpu_spec(1, nvlinks=links)]
+    return {"about": "links", "epoch": 1000, "devices": devices, "versions": {"dcgm": version}}
+
+
+@pytest.mark.parametrize(
+    ("major", "version", "record", "size", "links", "code"),
+    [
+        (4, "4.6.0", 5, 17084, 36, 0),
+        (4, "4.6.0", 4, 14780, 18, 0),
+        (4, "4.5.3", 5, 17084, 36, -12),
+        (4, "4.5.3", 4, 14780, 18, 0),
+        (3, "3.3.9", 4, 14780, 18, -12),
+    ],
+)
+def test_the_states_of_nvlinks_are_listed_in_the_records_of_the_version(
+    start, major, version, record, size, links, code
+):
+    engine = start(linked(version), major=major)
+    buffer = c.create_string_buffer(size)
+    struct.pack_into("<I", buffer, 0, size | record << 24)
+    assert engine.lib.dcgmGetNvLinkLinkStatus(engine.open(), buffer) == code
+    if code == 0:
+        assert struct.unpack_from("<I", buffer, 4) == (2,)
+        rows = [struct.unpack_from(f"<I{links}i", buffer, 8 + row * 4 * (1 + links)) for row in range(2)]
+        assert rows[0] == (0, *[0] * links)
+        assert rows[1] == (1, 3, 2, *[0] * 15, 1, *[0] * (links - 18))
+
+
+def test_a_link_has_values_of_its_own_and_one_that_is_not_there_cannot_be_watched(start):
+    engine = start(linked("4.6.0"))
+    handle, links = engine.open(), [(6, 1 | number << 8 | 1 << 24) for number in (0, 1, 2)]
+    code, records = engine.read(handle, links, [1525], LIVE)
+    assert code == 0
+    assert [(record.status, record.int) for record in records[:2]] == [(0, 7), (0, 8)]
+    assert records[2].status == -1
+    group = c.c_size_t(0)
+    assert engine.lib.dcgmGroupCreate(handle, 1, b"links", c.byref(group)) == 0
+    codes = [engine.lib.dcgmGroupAddEntity(handle, group, *link) for link in links]
+    assert codes == [0, 0, -1]
+
+
 def test_a_call_fails_or_is_slow_when_the_scenario_has_that_fault(start):
     slow = {"event": "call", "function": "dcgmGetAllDevices", "at": 10, "for": 5, "delay": 0.2}
     failing = {"event": "call", "function": "dcgmEntitiesGetLatestValues", "at": 20, "status": -11}

@@ -8,7 +8,7 @@ import ctypes
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.address import parse_address
-from exporter.node.dcgm.library import DcgmLibrary, version_text
+from exporter.node.dcgm.library import DcgmLibrary, StatusError, version_text
 from exporter.node.dcgm.probe import refusal
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.architecture import architecture_name
@@ -22,6 +22,8 @@ to a dead engine takes the whole 3 s (4.6.0, measured). A plain socket finds tha
 """
 PROBE_SECONDS = 1.0
 """How long that socket tries to connect, at most."""
+_NO_LINK_STATES = frozenset({layout.VERSION_MISMATCH, layout.NOT_SUPPORTED, layout.FUNCTION_NOT_FOUND})
+"""Statuses of a library or an engine that does not list links in the way that was asked for."""
 
 
 class EngineConnection:
@@ -91,6 +93,23 @@ class EngineConnection:
         answer = layout.Hierarchy(version=layout.HIERARCHY_VERSION)
         self.call("dcgmGetGpuInstanceHierarchy", ctypes.byref(answer))
         return answer
+
+    def link_states(self) -> dict[int, tuple[int, ...]]:
+        """Return, by the engine's id of each GPU, the states of its NVLinks (LINK_UP and so on) by number.
+
+        Empty where the library has none of the records that are known, as before 4.0, or the engine has no answer to
+        the question. Raises StatusError.
+        """
+        for record, version in layout.LINK_STATES:
+            answer = record(version=version)
+            try:
+                self.call("dcgmGetNvLinkLinkStatus", ctypes.byref(answer))
+            except StatusError as error:
+                if error.status in _NO_LINK_STATES:
+                    continue
+                raise
+            return {gpu.gpu_id: tuple(gpu.states) for gpu in answer.gpus[: answer.gpu_count]}
+        return {}
 
     def read(
         self,

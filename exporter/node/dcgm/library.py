@@ -32,6 +32,7 @@ SIGNATURES: Mapping[str, tuple[type, ...]] = {
     "dcgmGetGpuStatus": (_HANDLE, _UINT, _OUT),
     "dcgmGetGpuChipArchitecture": (_HANDLE, _UINT, _OUT),
     "dcgmGetGpuInstanceHierarchy": (_HANDLE, _OUT),
+    "dcgmGetNvLinkLinkStatus": (_HANDLE, _OUT),
     "dcgmGroupCreate": (_HANDLE, _INT, _TEXT, _OUT),
     "dcgmGroupAddEntity": (_HANDLE, _HANDLE, _INT, _UINT),
     "dcgmGroupDestroy": (_HANDLE, _HANDLE),

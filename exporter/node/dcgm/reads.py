@@ -34,8 +34,13 @@ class WatchTarget:
     watch: WatchGroup
     entities: Entities
     entity_devices: tuple[int, ...]
-    """Per entity, the device that exposes its values, as position in the inventory."""
+    """Per entity, the device that exposes its values, as position in the inventory; of links, that of the link."""
     fields: tuple[int, ...]
+
+    @property
+    def of_links(self) -> bool:
+        """Whether the entities are links, so that the positions are those of links and not of devices."""
+        return self.entities[0][0] == layout.ENTITY_LINK
 
     @property
     def devices(self) -> tuple[int, ...]:
@@ -104,6 +109,7 @@ class BatchRead:
     ) -> None:
         """`interval` is the collection interval in seconds."""
         self._devices, self._entity_devices, self._fields = target.devices, target.entity_devices, target.fields
+        self.of_links = target.of_links
         self._pairs = layout.pairs(target.entities)
         self._buffer = buffer
         fields = [wanted[field] for field in target.fields]

@@ -70,6 +70,11 @@ class DcgmReason(Reason):
         "The MIG devices cannot be listed; GPUs are exposed without them.",
         "Check the host engine's log.",
     )
+    LINKS_UNREADABLE = (
+        "links_unreadable",
+        "The NVLinks cannot be listed; fields of single NVLinks have no values.",
+        "Check the host engine's log, or remove the rows of these fields from the counters file.",
+    )
     UNKNOWN_FIELD = (
         "unknown_field",
         "The engine does not know some configured fields and does not watch them.",

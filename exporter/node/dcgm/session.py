@@ -15,6 +15,7 @@ from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.discovery import discover
 from exporter.node.dcgm.inventory import DescribedGpus, EngineInventory
 from exporter.node.dcgm.library import StatusError
+from exporter.node.dcgm.links import EngineLinks, find_links, link_targets
 from exporter.node.dcgm.live_reader import LiveReader
 from exporter.node.dcgm.profiling import ProfilingRetry, RejectedWatch, watch_profiling
 from exporter.node.dcgm.reads import BatchRead, WatchTarget, batch_reads, targets_of
@@ -50,6 +51,7 @@ class _CurrentPlan:
     """The node's own values, such as the driver version, which are read once: they change only with the engine."""
     never_read: RejectionCounts
     """Samples that no collection has, because the engine does not watch their fields."""
+    links: EngineLinks
 
 
 class EngineSession:
@@ -65,7 +67,7 @@ class EngineSession:
         self._wanted = {field.id: field for field in unique(config.fields)}
         self._watches = Watches(connection, config.interval)
         self._topology: EngineTopology | None = None
-        self._current = _CurrentPlan(EngineInventory((), (), {}, (), ()), (), (), Counter())
+        self._current = _CurrentPlan(EngineInventory((), (), {}, (), ()), (), (), Counter(), EngineLinks())
         self._targets: list[WatchTarget] = []
         self._watched: list[WatchTarget] = []
         self._rejected: list[RejectedWatch] = []
@@ -79,11 +81,11 @@ class EngineSession:
         taken_at = self._clocks.wall()
         self._follow(read_topology(self._connection))
         counts: RejectionCounts = Counter(self._current.never_read)
-        batches = [*self._current.system_batches]
+        batches, link_batches = [*self._current.system_batches], list[Batch]()
         suspect = not self._current.inventory.complete
         for batch_read in self._current.reads:
             batch, decoded = batch_read.read(self._connection, self._clocks.wall)
-            batches.append(batch)
+            (link_batches if batch_read.of_links else batches).append(batch)
             counts.update(decoded.rejected)
             suspect = suspect or decoded.suspect
         self._suspect = suspect
@@ -98,6 +100,8 @@ class EngineSession:
             down=self._current.inventory.down,
             problems=self._problems(),
             versions=self._versions,
+            links=self._current.links.links,
+            link_batches=tuple(link_batches),
         )
 
     def want(self, fields: Sequence[WantedField]) -> None:
@@ -136,7 +140,8 @@ class EngineSession:
             "driver": driver,
         }
         system_batches = _system_batches(inventory, system_values, self._wanted)
-        self._current = _CurrentPlan(inventory, (), system_batches, Counter())
+        links = find_links(self._connection, inventory, self._wanted)
+        self._current = _CurrentPlan(inventory, (), system_batches, Counter(), links)
         self._watch()
 
     def _watch(self) -> None:
@@ -144,6 +149,7 @@ class EngineSession:
         self._watches.close()
         inventory = self._current.inventory
         self._targets = targets_of(inventory, plan(inventory.devices, self._fields), self._wanted)
+        self._targets += link_targets(self._current.links, self._wanted)
         self._watched, self._rejected = [], []
         # Profiling fields last: whatever fails there, the others are watched by then.
         self._watch_more(sorted(self._targets, key=lambda target: target.watch == "profiling"))
@@ -176,11 +182,16 @@ class EngineSession:
     def _watch_piece(self, target: WatchTarget) -> tuple[list[WatchTarget], list[RejectedWatch]]:
         """Watch what the engine accepts of a target. Returns that, and the profiling fields that it rejected."""
         if target.watch == "profiling":
-            gpus = [self._current.inventory.devices[device].index for device in target.entity_devices]
+            gpus = [self._gpu_of(target, position) for position in target.entity_devices]
             watched, rejected = watch_profiling(self._watches, target.entities, target.fields, gpus)
             return [target.restricted_to(entities, fields) for entities, fields in watched], rejected
         supported = self._watches.watch_supported(target.entities, target.fields, target.watch)
         return [target.restricted_to(target.entities, supported)] if supported else [], []
+
+    def _gpu_of(self, target: WatchTarget, position: int) -> int:
+        """Return the index of the GPU of a device or of a link of the target."""
+        device = self._current.links.links[position].gpu if target.of_links else position
+        return self._current.inventory.devices[device].index
 
     def _read_system(self, fields: Sequence[WantedField]) -> dict[int, SampleValue]:
         """Read the node's own fields, by halves where one of them fails the whole read.
@@ -225,7 +236,11 @@ class EngineSession:
 
     def _problems(self) -> tuple[tuple[str, str], ...]:
         """Return (reason, message), one message per reason."""
-        problems = [*self._current.inventory.problems, *(watch.problem for watch in self._rejected)]
+        problems = [
+            *self._current.inventory.problems,
+            *self._current.links.problems,
+            *(watch.problem for watch in self._rejected),
+        ]
         if self._watches.unsupported:
             numbers = ", ".join(map(str, sorted({field for _, field in self._watches.unsupported})))
             problems.append((DcgmReason.UNKNOWN_FIELD, f"the engine does not support these fields: {numbers}"))

@@ -67,9 +67,10 @@ class Counters:
         return tuple({row.field.id: row.field for row in self.rows if row.field.is_read}.values())
 
     @property
-    def unread_fields(self) -> tuple[int, ...]:
-        """The ids of the distinct fields that no source reads."""
-        return tuple(dict.fromkeys(row.field.id for row in self.rows if not row.field.is_read))
+    def not_of_devices(self) -> tuple[int, ...]:
+        """The ids of the distinct fields that no source reads, or not every source: those of links."""
+        rows = (row for row in self.rows if row.field.scope == "link" or not row.field.is_read)
+        return tuple(dict.fromkeys(row.field.id for row in rows))
 
 
 class _RowError(Exception):

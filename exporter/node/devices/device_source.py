@@ -20,8 +20,8 @@ FieldKind = Literal["int", "float", "string"]
 WatchGroup = Literal["basic", "profiling", "event"]
 """How a library samples a field: from the driver, from the GPU's hardware counters, or when an event (XID) comes."""
 
-Scope = Literal["system", "gpu", "instance"]
-"""What a field has one value for: the node, a GPU, or, on a MIG-enabled GPU, each MIG device."""
+Scope = Literal["system", "gpu", "instance", "link"]
+"""What a field has one value for: the node, a GPU, on a MIG-enabled GPU each MIG device, or each NVLink of a GPU."""
 
 
 class WantedField(msgspec.Struct, frozen=True, array_like=True):

@@ -59,9 +59,9 @@ def device_schema(style: LabelStyle, label_rows: tuple[str, ...]) -> LabelSchema
         "device",
         "modelName",
         *MIG_LABELS,
-        *_hostname_names(style),
+        *hostname_names(style),
         *label_rows,
-        *_allocation_names(style),
+        *allocation_names(style),
     )
     return LabelSchema(names, frozenset({*MIG_LABELS, *label_rows}))
 
@@ -87,11 +87,13 @@ def instance_labels(device: Device) -> dict[str, str]:
     return {"GPU_I_PROFILE": device.profile, **instance_ids(device)} if device.gi >= 0 else {}
 
 
-def _hostname_names(style: LabelStyle) -> tuple[str, ...]:
+def hostname_names(style: LabelStyle) -> tuple[str, ...]:
+    """The names of the labels that have the host name."""
     return {"both": ("hostname", "Hostname"), "none": ()}.get(style.hostname_label, (style.hostname_label,))
 
 
-def _allocation_names(style: LabelStyle) -> tuple[str, ...]:
+def allocation_names(style: LabelStyle) -> tuple[str, ...]:
+    """The names of the labels of the container that a device is allocated to, in the order of ExclusiveContainer."""
     if not style.allocation_labels:
         return ()
     return ("pod_namespace", "pod_name", "container_name") if style.old_namespace else ExclusiveContainer._fields
@@ -127,8 +129,8 @@ class DeviceLabelCache:
             ("device", device_name(device)),
             ("modelName", model_name(device, style)),
             *instance_labels(device).items(),
-            *((name, style.hostname) for name in _hostname_names(style)),
+            *((name, style.hostname) for name in hostname_names(style)),
             *rows,
-            *zip(_allocation_names(style), container, strict=False),
+            *zip(allocation_names(style), container, strict=False),
         )
         return Labels(self._schema, pairs)

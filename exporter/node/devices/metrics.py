@@ -7,14 +7,14 @@ reachability, number, and fields without a value.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import cast
+from typing import NamedTuple, cast
 
 from exporter.gpu_names import canonical_model
 from exporter.metric import Family, Kind, LabelPairs, Labels, LabelSchema, Metric, Sample, metric
 from exporter.node.devices.counters_file import CounterRow, Counters
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import MIG_LABELS, device_name, instance_labels
-from exporter.node.devices.readings import Readings, SampleValue
+from exporter.node.devices.readings import Batch, Readings, SampleValue
 
 _INFO_LABELS = (
     "gpu", "UUID", "pci_bus_id", "device", "model", *MIG_LABELS, "serial", "architecture", "driver_version",
@@ -57,10 +57,18 @@ SamplesByField = dict[int, list[tuple[tuple[int, ...], tuple[SampleValue, ...]]]
 """By field id: (positions of devices in the inventory, their samples), one entry per batch that has the field."""
 
 
-def samples_by_field(readings: Readings) -> SamplesByField:
+class EntitySamples(NamedTuple):
+    """The samples of one kind of entities, which are devices or links, and the labels of each of these."""
+
+    by_field: SamplesByField
+    labels: Sequence[Labels]
+    schema: LabelSchema
+
+
+def samples_by_field(batches: Iterable[Batch]) -> SamplesByField:
     """Index the samples of a collection by field id."""
     by_field: SamplesByField = defaultdict(list)
-    for batch in readings.batches:
+    for batch in batches:
         for field, column in zip(batch.fields, batch.columns, strict=True):
             by_field[field].append((batch.devices, column))
     return by_field
@@ -90,20 +98,20 @@ def _label_values(counter: CounterRow, readings: Readings, by_field: SamplesByFi
             yield position, value
 
 
-def dcgm_families(
-    counters: Counters, by_field: SamplesByField, labels: Sequence[Labels], schema: LabelSchema
-) -> list[Family]:
-    """Make one family per row of the counters file, in the order of the file; `labels` has one entry per device."""
+def dcgm_families(counters: Counters, devices: EntitySamples, links: EntitySamples) -> list[Family]:
+    """Make one family per row of the counters file, in the order of the file."""
     families = []
-    of_devices: dict[tuple[int, ...], list[Labels]] = {}
+    known: dict[tuple[bool, tuple[int, ...]], list[Labels]] = {}
     for counter in counters.sample_rows:
+        of_links = counter.field.scope == "link"
+        entities = links if of_links else devices
         samples: list[Sample] = []
-        for devices, column in by_field.get(counter.field.id, ()):
-            own = of_devices.get(devices)
-            if own is None:
-                own = of_devices[devices] = [labels[position] for position in devices]
-            samples += _labeled(own, column)
-        families.append(Family(dcgm_metric(counter.name, counter.type, counter.help, schema), samples))
+        for positions, column in entities.by_field.get(counter.field.id, ()):
+            labels = known.get((of_links, positions))
+            if labels is None:
+                labels = known[of_links, positions] = [entities.labels[position] for position in positions]
+            samples += _labeled(labels, column)
+        families.append(Family(dcgm_metric(counter.name, counter.type, counter.help, entities.schema), samples))
     return families
 
 

@@ -69,13 +69,18 @@ def read_at(field: WantedField, level: Level) -> bool:
     """Whether a device of that level has a value of its own of the field."""
     match level:
         case "gpu":
-            return True
+            return field.scope != "link"
         case "mig_enabled_gpu":
-            return field.scope != "instance"
+            return field.scope not in ("instance", "link")
     if field.scope != "instance":
         return False
     of_compute = field.watch == "profiling" and field.id not in GPU_INSTANCE_ONLY
     return level == "instance" or of_compute == (level == "compute_instance")
+
+
+def link_fields(fields: Sequence[WantedField]) -> tuple[int, ...]:
+    """Return the ids of the fields of links, each once."""
+    return tuple(dict.fromkeys(field.id for field in fields if field.scope == "link"))
 
 
 def unique(fields: Sequence[WantedField]) -> tuple[WantedField, ...]:

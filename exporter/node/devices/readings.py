@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from exporter.node.devices.device import Device
+from exporter.node.devices.link import Link
 from exporter.reason import Reason
 
 SampleValue = int | float | str | None
@@ -87,10 +88,20 @@ class Readings(msgspec.Struct, frozen=True):
     """(reason, message): what is wrong while the source as a whole still answers, e.g. profiling unavailable."""
     versions: dict[str, str] = {}
     """`dcgm`, `nvml`, `driver`: version texts as far as they are known."""
+    links: tuple[Link, ...] = ()
+    """The NVLinks of the GPUs that can be read, where a field of a link is wanted and the source reads links."""
+    link_batches: tuple[Batch, ...] = ()
+    """Samples of links: their `devices` are positions in `links`."""
 
 
 def with_unread_fields(readings: Readings, fields: Sequence[int]) -> Readings:
-    """Add that none of the GPUs that can be read has a value of these fields, which no source reads."""
+    """Add that none of the GPUs that can be read has a value of these fields, as far as the source read none of them.
+
+    They are fields that no source reads, and fields of links.
+    """
+    read = {field for batch in readings.link_batches for field in batch.fields}
+    read |= {rejection.field for rejection in readings.rejections}
+    fields = [field for field in fields if field not in read]
     gpus = sum(device.gi < 0 and device.uuid not in readings.down for device in readings.inventory)
     if not fields or not gpus:
         return readings

@@ -49,6 +49,20 @@ class GpuInstanceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fields: Fields = {}
 
 
+MAX_LINKS = 36
+"""NVLinks of a GPU that DCGM 4.6 knows (DCGM_NVLINK_MAX_LINKS_PER_GPU)."""
+
+
+class NvlinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An NVLink of a GPU."""
+
+    number: int
+    """From 0."""
+    state: Literal["up", "down", "disabled"] = "up"
+    use: tuple[str, ...] = ()
+    fields: Fields = {}
+
+
 class GpuSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A GPU."""
 
@@ -70,6 +84,7 @@ class GpuSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     use: tuple[str, ...] = ()
     fields: Fields = {}
     instances: tuple[GpuInstanceSpec, ...] = ()
+    nvlinks: tuple[NvlinkSpec, ...] = ()
 
     @property
     def device_minor(self) -> int:
@@ -82,8 +97,8 @@ class SampleFault(
 ):
     """Some samples have a sentinel or a status instead of a value, or a timestamp that stands still.
 
-    `devices` lists addresses (`GPU-…`, `GPU-…/gi`, `GPU-…/gi/ci`); empty means every device. Empty `fields` means
-    every field but those of identity.
+    `devices` lists addresses (`GPU-…`, `GPU-…/gi`, `GPU-…/gi/ci`, `GPU-…/nvlink0`); empty means every device. Empty
+    `fields` means every field but those of identity.
     """
 
     at: float = 0.0

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from exporter.node.simulation.document import (
+    MAX_LINKS,
     CallFault,
     Fields,
     GpuLoss,
@@ -145,6 +146,8 @@ def _with_values(document: ScenarioDocument) -> Iterator[tuple[str, tuple[str, .
     owners += [(f"$.events[{n}]", e.instances) for n, e in enumerate(document.events) if isinstance(e, MigChange)]
     for number, gpu in enumerate(document.devices):
         yield f"$.devices[{number}]", gpu.use, gpu.fields
+        for n, link in enumerate(gpu.nvlinks):
+            yield f"$.devices[{number}].nvlinks[{n}]", link.use, link.fields
     for place, instances in owners:
         for n, instance in enumerate(instances):
             yield f"{place}.instances[{n}]", instance.use, instance.fields
@@ -180,6 +183,10 @@ def _values(script: Script) -> Sequence[int | float | str]:
 
 def _gpu_errors(place: str, gpu: GpuSpec) -> Iterator[str]:
     yield from _duplicates(f"{place}.instances", "gi", [instance.gi for instance in gpu.instances])
+    yield from _duplicates(f"{place}.nvlinks", "number", [link.number for link in gpu.nvlinks])
+    for position, link in enumerate(gpu.nvlinks):
+        if not 0 <= link.number < MAX_LINKS:
+            yield f"number {link.number} is not one from 0 to {MAX_LINKS - 1} - at `{place}.nvlinks[{position}]`"
     if gpu.instances and not gpu.mig:
         yield f"has instances although mig is not true - at `{place}`"
     for number, instance in enumerate(gpu.instances):

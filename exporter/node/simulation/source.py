@@ -14,7 +14,8 @@ import msgspec
 from exporter.node.dcgm.values import status_reason
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
-from exporter.node.devices.read_plan import ReadRequest, plan
+from exporter.node.devices.link import Link
+from exporter.node.devices.read_plan import link_fields, plan
 from exporter.node.devices.readings import Batch, Readings, Rejection, RejectionCounts, RejectionReason, SampleValue
 from exporter.node.devices.validity import age_limit, checked, rejection_to_count, too_old
 from exporter.node.simulation.document import CallFault
@@ -93,8 +94,11 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
     batches = []
     for request in plan(inventory, config.fields):
         if devices := tuple(index for index in request.devices if inventory[index].uuid not in down):
-            columns = _columns(request, [entities[index][1] for index in devices], wanted, oldest, counts)
+            columns = _columns(request.fields, [entities[index][1] for index in devices], wanted, oldest, counts)
             batches.append(Batch(devices, request.fields, columns))
+    numbers = link_fields(config.fields)
+    links = list(_links(state, inventory)) if numbers else []
+    columns = _columns(numbers, [samples for _, samples in links], wanted, oldest, counts)
     return Readings(
         source="simulated",
         taken_at=now,
@@ -107,7 +111,18 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
             "nvml": state.versions.nvml,
             "driver": state.versions.driver,
         },
+        links=tuple(link for link, _ in links),
+        link_batches=(Batch(tuple(range(len(links))), numbers, columns),) if links else (),
     )
+
+
+def _links(state: ScenarioState, inventory: Sequence[Device]) -> Iterator[tuple[Link, SampleMap]]:
+    """Yield the links of the GPUs that are not lost, each with its samples; a disabled one is none."""
+    positions = {device.uuid: position for position, device in enumerate(inventory) if device.gi < 0}
+    for gpu in state.gpus:
+        for link in gpu.nvlinks:
+            if not gpu.lost and link.spec.state != "disabled":
+                yield Link(positions[gpu.spec.uuid], link.spec.number), link.samples
 
 
 def _entities(gpu: GpuState, state: ScenarioState) -> Iterator[tuple[Device, SampleMap]]:
@@ -154,14 +169,14 @@ def _device(
 
 
 def _columns(
-    request: ReadRequest,
+    fields: Sequence[int],
     samples: Sequence[SampleMap],
     wanted: dict[int, WantedField],
     oldest: dict[int, float],
     counts: RejectionCounts,
 ) -> tuple[tuple[SampleValue, ...], ...]:
     columns = []
-    for number in request.fields:
+    for number in fields:
         results = [validated(wanted[number], entity.get(number), oldest[number]) for entity in samples]
         counts.update((number, reason) for _, reason in results if reason)
         columns.append(tuple(value for value, _ in results))

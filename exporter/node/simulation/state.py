@@ -24,6 +24,7 @@ from exporter.node.simulation.document import (
     GpuLoss,
     GpuSpec,
     MigChange,
+    NvlinkSpec,
     SampleFault,
     ScenarioAllocation,
     ScenarioDocument,
@@ -81,6 +82,14 @@ class GpuInstanceState:
 
 
 @dataclass(frozen=True, slots=True)
+class NvlinkState:
+    """An NVLink at one time."""
+
+    spec: NvlinkSpec
+    samples: SampleMap
+
+
+@dataclass(frozen=True, slots=True)
 class GpuState:
     """A GPU at one time."""
 
@@ -92,6 +101,7 @@ class GpuState:
     """A state of layout.GPU_STATES."""
     samples: SampleMap
     instances: tuple[GpuInstanceState, ...]
+    nvlinks: tuple[NvlinkState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +192,12 @@ class _StateBuilder:
             state=layout.GPU_STATES[lost.state] if isinstance(lost, GpuLoss) else layout.GPU_OK,
             samples=self._with_faults(spec.uuid, _framebuffer(samples, spec.memory_mib, self.t), seen),
             instances=tuple(self._instances(spec, entity_id, instances, since, seen)),
+            nvlinks=tuple(self._nvlink(spec, link, seen) for link in spec.nvlinks),
         )
+
+    def _nvlink(self, gpu: GpuSpec, link: NvlinkSpec, seen: str | None) -> NvlinkState:
+        samples = self._scripted(link.use, link.fields)
+        return NvlinkState(link, self._with_faults(f"{gpu.uuid}/nvlink{link.number}", samples, seen))
 
     def _instances(
         self, gpu: GpuSpec, gpu_id: int, instances: Iterable[GpuInstanceSpec], since: float, seen: str | None

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from exporter.node.devices.field import fields
 
-READ = {number: field for number, field in fields().items() if field.is_read}
+READ = {number: field for number, field in fields().items() if field.is_read and field.scope != "link"}
 """The fields of GPUs, MIG devices and the node, by id."""
 
 

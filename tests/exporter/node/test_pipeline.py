@@ -1,19 +1,25 @@
 """What stays true from one collection to the next: series end with what they describe, allocations are not guessed."""
 
+import json
+
 import pytest
 
 from exporter.node.attribution.allocation import KEEP_SECONDS, Allocation, LastKnownAllocations
 from exporter.node.devices.counters_file import parse
 from exporter.node.devices.device import Device
-from exporter.node.devices.readings import Readings, Rejection, RejectionReason
+from exporter.node.devices.link import Link
+from exporter.node.devices.readings import Batch, Readings, Rejection, RejectionReason
+from exporter.node.simulation.source import SimulatedSource
 from exporter.source import SourceError
 from tests.exporter.node.scenario_flow import (
     EPOCH,
     BreakableSource,
     FixedSource,
     SimulatedFlow,
+    config_of,
     default_counters,
     flow_over,
+    openmetrics_series_of,
     series_of,
 )
 
@@ -245,3 +251,67 @@ def test_a_field_that_no_source_reads_is_not_counted_for_gpus_that_are_lost_or_u
     assert unsupported_of(exposition, UNREAD) == ({"not_supported": len(up)} if up else {})
     flow.devices.reason = "connection_lost"
     assert unsupported_of(flow.exposition(), UNREAD) == {}
+
+
+LINK_COUNTERS = """\
+DCGM_FI_DEV_GPU_TEMP, gauge, Degrees.
+DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_PER_LINK_TOTAL, counter, Errors.
+DCGM_FI_DEV_NVLINK_TX_THROUGHPUT_PER_LINK, gauge, Rate.
+DCGM_FI_DRIVER_VERSION, label, Version.
+"""
+FLIT_ERRORS, TX_RATE = 1525, 1530
+
+
+def linked_readings(**more):
+    batch = Batch((0, 1), (FLIT_ERRORS, TX_RATE), ((7, 8), (100, None)))
+    fields = {
+        "links": (Link(1, 0), Link(1, 4)),
+        "link_batches": (batch,),
+        "rejections": (Rejection(TX_RATE, RejectionReason.BLANK, 1),),
+    }
+    devices = (Batch((0, 1), (150, 1), ((40, 41), ("580.1", "580.1"))),)
+    return Readings("dcgm", EPOCH, (FIRST, SECOND), devices, **(fields | more))
+
+
+def test_fields_of_links_are_series_of_links_with_the_pod_that_has_their_gpu():
+    allocation = Allocation("ns", "p", "c", "nvidia.com/gpu", "GPU-2")
+    kubelet = FixedSource("kubelet", (allocation,))
+    flow = flow_over(FixedSource("dcgm", linked_readings()), kubelet, parse(LINK_COUNTERS, "f"))
+    exposition = flow.exposition()
+    errors = of(exposition, "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_PER_LINK_TOTAL")
+    assert {(labels["nvlink"], labels["gpu_uuid"], labels["pod"], value) for labels, value in errors} == {
+        ("0", "GPU-2", "p", 7),
+        ("4", "GPU-2", "p", 8),
+    }
+    assert {labels["DCGM_FI_DRIVER_VERSION"] for labels, _ in errors} == {"580.1"}
+    assert [value for _, value in of(exposition, "DCGM_FI_DEV_NVLINK_TX_THROUGHPUT_PER_LINK")] == [100]
+    assert {labels["UUID"] for labels, _ in of(exposition, "DCGM_FI_DEV_GPU_TEMP")} == {"GPU-1", "GPU-2"}
+    assert unsupported_of(exposition, "DCGM_FI_DEV_NVLINK_TX_THROUGHPUT_PER_LINK") == {"blank": 1}
+    assert unsupported_of(exposition, "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_PER_LINK_TOTAL") == {}
+
+
+def test_from_a_source_that_reads_no_links_their_fields_are_not_supported_on_any_gpu():
+    readings = linked_readings(links=(), link_batches=(), rejections=())
+    exposition = flow_over(FixedSource("nvml", readings), None, parse(LINK_COUNTERS, "f")).exposition()
+    for field in ("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_PER_LINK_TOTAL", "DCGM_FI_DEV_NVLINK_TX_THROUGHPUT_PER_LINK"):
+        assert unsupported_of(exposition, field) == {"not_supported": 2}
+        assert of(exposition, field) == []
+
+
+def test_links_of_a_scenario_are_exposed_and_both_formats_can_be_parsed(tmp_path):
+    link = {"number": 3, "fields": {str(FLIT_ERRORS): 5}}
+    gpu = {"uuid": "GPU-1", "index": 0, "pci_bus_id": "00000000:07:00.0", "model": "H100", "memory_mib": 1000}
+    path = tmp_path / "links.json"
+    path.write_text(json.dumps({"about": "x", "devices": [gpu | {"nvlinks": [link]}]}))
+    source = SimulatedSource(config_of("simulated", parse(LINK_COUNTERS, "f"), scenario=str(path)), lambda: EPOCH)
+    both = flow_over(source, None, parse(LINK_COUNTERS, "f")).exposition()
+    assert series_of(both.text) == openmetrics_series_of(both.openmetrics)
+    ((labels, value),) = of(both, "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_PER_LINK_TOTAL")
+    assert (labels["nvlink"], labels["gpu_uuid"], value) == ("3", "GPU-1", 5)
+
+
+def test_a_field_of_links_that_the_source_has_rejected_is_not_counted_for_the_gpus_too():
+    rejections = (Rejection(FLIT_ERRORS, RejectionReason.NOT_SUPPORTED, 3),)
+    readings = linked_readings(link_batches=(Batch((0, 1), (TX_RATE,), ((100, 200),)),), rejections=rejections)
+    exposition = flow_over(FixedSource("dcgm", readings), None, parse(LINK_COUNTERS, "f")).exposition()
+    assert unsupported_of(exposition, "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_PER_LINK_TOTAL") == {"not_supported": 3}

@@ -13,6 +13,7 @@ from exporter.node.devices.labels import (
     device_schema,
 )
 from exporter.node.devices.metrics import (
+    EntitySamples,
     InventoryMetrics,
     dcgm_families,
     field_names,
@@ -83,11 +84,11 @@ def test_the_options_that_rename_labels_are_those_of_dcgm_exporter():
 
 
 def test_a_sample_without_a_value_is_absent_and_label_rows_reach_the_mig_devices_of_a_gpu():
-    by_field = samples_by_field(READINGS)
+    by_field = samples_by_field(READINGS.batches)
     rows = label_rows(COUNTERS, READINGS, by_field)
     assert [dict(row)["DCGM_FI_DRIVER_VERSION"] for row in rows] == ["580.1", "580.2", "580.2"]
     labels = DeviceLabelCache(STYLE, SCHEMA).labels(READINGS.inventory, [NO_CONTAINER] * 3, rows)
-    families = dcgm_families(COUNTERS, by_field, labels, SCHEMA)
+    families = dcgm_families(COUNTERS, EntitySamples(by_field, labels, SCHEMA), EntitySamples({}, (), SCHEMA))
     lines = [line for line in exposition(families).splitlines() if line[0] != "#"]
     assert [line.split("{")[0] + " " + line.split()[-1] for line in lines] == [
         "DCGM_FI_DEV_GPU_TEMP 40",

@@ -157,6 +157,21 @@ def test_what_is_not_a_scenario_is_an_error_with_one_message(document, message):
         ([gpu(use=["busy"])], {}, "no value set is called 'busy' - at `$.devices[0].use`"),
         ([gpu(), gpu(index=1)], {}, f"uuid '{UUID}' is there twice - at `$.devices[1]`"),
         ([gpu(), gpu(uuid="GPU-b")], {}, "index 0 is there twice - at `$.devices[1]`"),
+        (
+            [gpu(nvlinks=[{"number": 1}, {"number": 1}])],
+            {},
+            "number 1 is there twice - at `$.devices[0].nvlinks[1]`",
+        ),
+        (
+            [gpu(nvlinks=[{"number": 36}])],
+            {},
+            "number 36 is not one from 0 to 35 - at `$.devices[0].nvlinks[0]`",
+        ),
+        (
+            [gpu(nvlinks=[{"number": 0, "fields": {"DCGM_FI_NO": 1}}])],
+            {},
+            "no field is called 'DCGM_FI_NO' - at `$.devices[0].nvlinks[0].fields`",
+        ),
         ([gpu(instances=[instance(1)])], {}, "has instances although mig is not true - at `$.devices[0]`"),
         (
             [gpu(mig=True, instances=[instance(1), instance(1)])],
