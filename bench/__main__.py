@@ -14,6 +14,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.churn import churn_section
+from bench.dense import FIELDS, dense_section
 from bench.fixture import PARTITIONED, ROOT, WHOLE, BenchNode, running_fakes
 from bench.growth import growth_section
 from bench.resident import exposition_section, memory_section
@@ -21,7 +23,7 @@ from bench.scrapes import scrape_section
 from bench.stages import stage_section
 from bench.table import BenchSection, over
 
-NOT_COMPARED = "Not compared with dcgm-exporter, which needs the real libdcgm and a GPU's driver."
+NOT_COMPARED = "Other exporters are measured by `python -m bench.exporters`: see docs/compared-with-dcgm-exporter.md."
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,14 @@ class Size:
     repetitions: int = 400
     scrapes: int = 100
     collections: int = 20_000
+    kills: int = 30
+    reads: int = 30
+    dense_fields: int = FIELDS
     settle: float = 4.0
     starts: int = 3
 
 
-QUICK = Size(repetitions=20, scrapes=20, collections=200, settle=1.0, starts=1)
+QUICK = Size(repetitions=20, scrapes=20, collections=200, kills=2, reads=3, settle=1.0, starts=1)
 
 
 def sections(size: Size, whole: BenchNode = WHOLE, partitioned: BenchNode = PARTITIONED) -> Iterator[BenchSection]:
@@ -54,7 +59,9 @@ def sections(size: Size, whole: BenchNode = WHOLE, partitioned: BenchNode = PART
             yield stage_section(partitioned, fakes, 4.0, size.repetitions)[0]
             yield scrape_section(partitioned, fakes, 5.0, size.scrapes)
             yield exposition_section(partitioned, fakes, size.starts)
+            yield dense_section(partitioned, fakes, size.reads, size.dense_fields)
         yield growth_section(whole, readings, size.collections)
+        yield churn_section(size.collections, size.kills)
 
 
 def _about() -> str:

@@ -10,7 +10,7 @@ from bench.table import BenchSection, Figure, over
 
 pytestmark = pytest.mark.bench
 
-TINY = Size(repetitions=8, scrapes=4, collections=20, settle=0.2, starts=1)
+TINY = Size(repetitions=8, scrapes=4, collections=20, kills=1, reads=1, dense_fields=4, settle=0.2, starts=1)
 COLLECTION = (
     "reader: library call",
     "reader: decode records",
@@ -46,8 +46,17 @@ MEMORY = tuple(
     )
 )
 EXPOSITION = ("start of the process to the first full exposition", "series of the exposition", "series of one")
+GROWTH = ("growth of resident memory over",)
+CHANGES = (
+    *GROWTH,
+    "after the collections: more descriptors",
+    "after the collections: more threads",
+    "after the collections: more DCGM groups and field groups",
+    "after 1 kills of the reader process: more descriptors",
+    "after 1 kills of the reader process: more threads",
+)
 EXPECTED = (
-    COLLECTION, SCRAPES, MEMORY, EXPOSITION, COLLECTION, SCRAPES, EXPOSITION, ("growth of resident memory over",),
+    COLLECTION, SCRAPES, MEMORY, EXPOSITION, COLLECTION, SCRAPES, EXPOSITION, ("slowest of 1 reads",), GROWTH, CHANGES,
 )  # fmt: skip
 
 
@@ -62,7 +71,7 @@ def test_every_row_is_there_with_a_value_and_its_result(measured):
         assert len(section.rows) == len(expected), section.title
         for row, beginning in zip(section.rows, expected, strict=True):
             assert row.what.startswith(beginning)
-            assert row.columns()[3] in ({"ok", "OVER"} if row.budget else {""})
+            assert row.columns()[3] in ({""} if row.budget is None else {"ok", "OVER"})
 
 
 @pytest.mark.bench
@@ -70,6 +79,11 @@ def test_the_number_of_series_per_device_keeps_its_budget(measured):
     rows = [row for section in measured for row in section.rows if row.what.startswith("series of one")]
     assert [row.what for row in rows] == ["series of one GPU", "series of one MIG device"]
     assert not [row for row in rows if row.over or row.value < 5]
+
+
+@pytest.mark.bench
+def test_changes_leave_nothing_behind(measured):
+    assert not [row.what for row in measured[-1].rows if "more" in row.what and row.over]
 
 
 @pytest.mark.bench
