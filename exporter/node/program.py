@@ -20,6 +20,7 @@ from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.config import NodeConfig
 from exporter.node.counters_watch import CountersWatch, UnusableCountersError
 from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.same_machine import on_this_machine
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.pci import PciBus
@@ -45,11 +46,19 @@ class NodeProgram:
     `collect` is for the collection loop's thread; `reload`, `restart_needed` and `unready` may be called from any.
     """
 
-    def __init__(self, config: NodeConfig, clock: Callable[[], float] = time.monotonic, driver: Path = DRIVER) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        clock: Callable[[], float] = time.monotonic,
+        driver: Path = DRIVER,
+        pci: PciBus | None = None,
+    ) -> None:
         self._config = config
         self._clock = clock
         self._driver = driver
-        self._pci = PciBus()
+        self._pci = pci or PciBus()
+        # The bus of this machine says nothing about simulated GPUs, nor about those of a host engine elsewhere.
+        self._scans_bus = config.source != "simulated" and (config.remote is None or on_this_machine(config.remote))
         self._reload = threading.Event()
         self._library_missing_since: float | None = None
         self._unusable: str | None = None
@@ -165,7 +174,7 @@ class NodeProgram:
         return ScenarioKubelet(scenario, scenario.begins(time.time()))
 
     def _expected_gpus(self) -> int:
-        if self._config.source == "simulated":
+        if not self._scans_bus:
             return self._config.expected_gpus
         return max(self._config.expected_gpus, self._pci.count_gpus())
 

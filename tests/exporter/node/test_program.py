@@ -17,6 +17,7 @@ from exporter.config import ConfigError
 from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.node.config import node_config
 from exporter.node.counters_watch import MAX_COUNTERS_BYTES, load_counters
+from exporter.node.devices.pci import PciBus
 from exporter.node.program import LIBRARY_MISSING_SECONDS, NodeProgram
 from exporter.node.simulation.scenario import load
 from simulators.kubelet import SimulatedKubelet
@@ -28,10 +29,10 @@ def program(tmp_path):
     """Makes programs from command-line flags; a test sets the clock."""
     made = []
 
-    def make(*flags, driver=tmp_path / "driver", clock=lambda: 0.0, usual=tmp_path / "nothing"):
+    def make(*flags, driver=tmp_path / "driver", clock=lambda: 0.0, usual=tmp_path / "nothing", pci=None):
         arguments = cli.parse(["node", "--collect-interval", "5000", *flags], {})
         config = replace(node_config(arguments, {"NODE_NAME": "node-1"}), usual_counters_file=usual)
-        made.append(NodeProgram(config, clock, driver))
+        made.append(NodeProgram(config, clock, driver, pci))
         return made[-1]
 
     yield make
@@ -92,6 +93,26 @@ def test_a_simulated_node_needs_no_restart_and_expects_the_configured_number_of_
     assert families["gpugauge_devices_expected"].samples[0][1] == 9
     assert families["gpugauge_devices_observed"].samples[0][1] == 8
     assert made.restart_needed() is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ((), 2),
+        (("--source", "dcgm", "-r", "localhost:5555"), 2),
+        (("--source", "dcgm", "-r", "unix:///run/nv-hostengine.sock"), 2),
+        (("-r", "gpu-7.example:5555"), 0),
+        (("-r", "gpu-7.example:5555", "--expected-gpus", "1"), 1),
+        (("--source", "auto", "-r", "10.1.2.3:5555"), 0),
+        (("--source", "simulated"), 0),
+    ],
+)
+def test_the_gpus_of_this_machines_bus_are_expected_only_where_this_machine_is_read(program, tmp_path, flags, expected):
+    for address in ("0000:07:00.0", "0000:08:00.0"):
+        (tmp_path / "bus" / address).mkdir(parents=True)
+        (tmp_path / "bus" / address / "vendor").write_text("0x10de\n")
+        (tmp_path / "bus" / address / "class").write_text("0x030200\n")
+    assert program(*flags, pci=PciBus(tmp_path / "bus"))._expected_gpus() == expected
 
 
 @pytest.mark.parametrize(
