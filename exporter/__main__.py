@@ -47,7 +47,14 @@ def _metrics(_arguments: Arguments) -> int:
     return 0
 
 
-RUNNERS = {"node": _node, "cluster": _cluster, "metrics": _metrics}
+def _forget(arguments: Arguments) -> int:
+    from exporter.commands.forget import forget  # noqa: PLC0415 - each program loads only its own libraries
+
+    sys.stdout.write(forget(arguments))
+    return 0
+
+
+RUNNERS = {"node": _node, "cluster": _cluster, "forget": _forget, "metrics": _metrics}
 
 
 def _install_first_signal_handlers() -> None:

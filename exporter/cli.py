@@ -36,8 +36,9 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Arguments:
     given, rest = _split(command, words)
     output = _output(command, given)
     values = {} if output else _values(command, given, environment)
-    warnings = (*_ignored(command, given, environment), *_ignored_words(rest))
-    return Arguments(command=command.name, output=output, warnings=warnings, **values)
+    operands, stray = (tuple(rest), []) if command.operands else ((), rest)
+    warnings = (*_ignored(command, given, environment), *_ignored_words(stray))
+    return Arguments(command=command.name, output=output, operands=operands, warnings=warnings, **values)
 
 
 def _command(argv: Sequence[str]) -> tuple[Command, list[str]]:
@@ -52,13 +53,19 @@ def _command(argv: Sequence[str]) -> tuple[Command, list[str]]:
 
 
 def _split(command: Command, words: list[str]) -> tuple[list[_Given], list[str]]:
-    """Take the flags from the words; the second result are the words after them. Raises ConfigError."""
+    """Take the flags from the words; the second result are the others. Raises ConfigError.
+
+    Flags come first, except where the command takes operands: there they may follow those, too.
+    """
     rows = {name.lstrip("-"): flag for flag in (*command.flags(), *command.ignored) for name in flag.names()}
-    given, rest = [], list(words)
-    while rest and rest[0].startswith("-") and rest[0] != "-":
+    given, rest, operands = [], list(words), []
+    while rest and (command.operands or _is_flag(rest[0])):
         word = rest.pop(0)
         if word == "--":
             break
+        if not _is_flag(word):
+            operands.append(word)
+            continue
         spelling, has_value, text = word.partition("=")
         flag = rows.get(spelling.removeprefix("-").removeprefix("-"))
         if flag is None:
@@ -68,7 +75,11 @@ def _split(command: Command, words: list[str]) -> tuple[list[_Given], list[str]]
                 raise ConfigError(f"{spelling} needs a value; see gpugauge {command.name} --help")
             text = "true" if flag.value.boolean else rest.pop(0)
         given.append(_Given(flag, spelling, text))
-    return given, rest
+    return given, [*operands, *rest]
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and word != "-"
 
 
 def _values(command: Command, given: Sequence[_Given], environment: Mapping[str, str]) -> dict[str, Any]:
@@ -113,7 +124,8 @@ def usage(command: Command) -> str:
     """Write the help of a command: the commands, then its flags by group."""
     lines = ["Commands (without one, node is meant):"]
     lines += [f"  gpugauge {each.name:8} {each.about}" for each in COMMANDS.values()]
-    lines += ["", f"Flags of gpugauge {command.name}:"]
+    usual = " ".join(filter(None, ("gpugauge", command.name, command.operands)))
+    lines += ["", f"Flags of {usual}:"]
     for group, flags in command.groups.items():
         lines += ["", f"{group}:"]
         for flag in flags:

@@ -22,6 +22,8 @@ class Arguments(SimpleNamespace):
     command: str
     output: str
     """To be printed instead of running the command; empty where it is to run."""
+    operands: tuple[str, ...]
+    """The words beside the flags, of a command that takes some."""
     warnings: tuple[str, ...]
     """Messages for the log, about what was given and is not used."""
 

@@ -49,6 +49,8 @@ class Command:
     groups: dict[str, tuple[Flag, ...]]
     ignored: tuple[Flag, ...] = ()
     """Flags that are ignored for compatibility."""
+    operands: str = ""
+    """A placeholder for the words that the command takes beside its flags; empty where it takes none."""
 
     def flags(self) -> tuple[Flag, ...]:
         """The flags that have a meaning."""
@@ -97,6 +99,12 @@ def _serving(address: str) -> tuple[Flag, ...]:
     )
 
 
+STATE_FILE = Flag(
+    "state-file",
+    FILE,
+    "file in which the exporter remembers the GPUs of the node while it is restarted; its folder must exist",
+    variable="GPUGAUGE_STATE_FILE",
+)
 READING = (
     Flag(
         "source",
@@ -123,6 +131,7 @@ READING = (
     ),
     Flag("collectors", FILE, "counters file: name, type, help", "f", "DCGM_EXPORTER_COLLECTORS"),
     Flag("expected-gpus", COUNT, "how many GPUs the node should have", default="0"),
+    STATE_FILE,
     Flag("libdcgm", FILE, "libdcgm.so.4 or .so.3 where the loader does not find it", variable="GPUGAUGE_LIBDCGM"),
     Flag(
         "scenario",
@@ -226,7 +235,7 @@ _COMMANDS = (
             "attribution": ATTRIBUTION,
             "labels of DCGM-named series": LABELS,
         },
-        IGNORED,
+        ignored=IGNORED,
     ),
     Command(
         "cluster",
@@ -238,6 +247,12 @@ _COMMANDS = (
             "API server": API_SERVER,
             "collections": (INTERVAL,),
         },
+    ),
+    Command(
+        "forget",
+        "Take a GPU that will not come back out of the state file; a running exporter takes that up.",
+        {"general": GENERAL, "state": (STATE_FILE,)},
+        operands="UUID",
     ),
     Command("metrics", "Print every metric that the programs can expose, as Markdown.", {"general": GENERAL}),
 )

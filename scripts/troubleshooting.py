@@ -17,6 +17,7 @@ from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
 from exporter.node.simulation.source import SimulationReason
+from exporter.node.state_file.reasons import StateFileReason
 from exporter.reason import Reason
 
 INTRODUCTION = """\
@@ -43,6 +44,7 @@ SECTIONS = (
     ReasonSection("Reader process", ReaderReason),
     ReasonSection("Source simulated", SimulationReason),
     ReasonSection("Source kubelet", KubeletReason),
+    ReasonSection("State file", StateFileReason),
     ReasonSection("Kubernetes: failed requests", WatchReason),
     ReasonSection("Kubernetes: objects that are not synchronized", SyncReason),
     ReasonSection("Rejected values", RejectionReason),

@@ -38,6 +38,8 @@ class NodeConfig:
     resource_names: tuple[str, ...]
     """Further resource names that mean GPUs."""
     expected_gpus: int
+    state_file: Path | None
+    """Where to remember what must survive a restart of the exporter; None for nowhere."""
     style: LabelStyle
     usual_counters_file: Path = Path(DEFAULT_COUNTERS)
     """The counters file where none was named, while something is there; the built-in list otherwise."""
@@ -60,6 +62,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         libdcgm=Path(arguments.libdcgm) if arguments.libdcgm else None,
         resource_names=arguments.nvidia_resource_names,
         expected_gpus=arguments.expected_gpus,
+        state_file=Path(arguments.state_file) if arguments.state_file else None,
         style=label_style(arguments, environment),
         warnings=(*arguments.warnings, *_warnings(arguments, environment)),
     )

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from exporter.node.attribution.allocation import Allocations, LastKnownAllocations
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.metrics import AttributionCache
@@ -26,6 +28,8 @@ from exporter.node.devices.metrics import (
     unsupported,
 )
 from exporter.node.devices.readings import Readings, with_unread_fields
+from exporter.node.state_file.content import NodeState, device, remembered
+from exporter.node.state_file.keeper import StateChange
 from exporter.snapshot import CollectionCycle, Snapshot, SourceProblem
 from exporter.source import Source
 
@@ -48,15 +52,21 @@ class NodePipeline:
         style: LabelStyle,
         rules: AttributionRules,
         expected_gpus: Callable[[], int] = lambda: 0,
+        *,
         clock: Callable[[], float] = time.time,
         last_known: LastKnownAllocations | None = None,
+        state: NodeState | None = None,
     ) -> None:
-        """`expected_gpus` gives how many GPUs the node should have, 0 where that is not known; `clock` Unix seconds."""
+        """`expected_gpus` gives how many GPUs the node should have, 0 where that is not known; `clock` Unix seconds.
+
+        `state` is what is remembered from before.
+        """
         self._sources = sources
         self._style = style
         self._hostname = style.hostname
         self.use(counters)
-        self._known = KnownGpus()
+        self._before = state or NodeState()
+        self._known = KnownGpus(map(device, self._before.gpus))
         self._inventory = InventoryMetrics(style.hostname)
         self._last_known = last_known or LastKnownAllocations()
         self._attribution = AttributionCache(style.hostname, rules)
@@ -71,6 +81,15 @@ class NodePipeline:
         self._schema, self._link_schema = device_schema(self._style, names), link_schema(self._style, names)
         self._labels = DeviceLabelCache(self._style, self._schema)
         self._link_labels = LinkLabelCache(self._style, self._link_schema)
+
+    @property
+    def state(self) -> NodeState:
+        """What is to be remembered after a restart, as of the last collection."""
+        return msgspec.structs.replace(self._before, gpus=remembered(self._known.gpus))
+
+    def take_up(self, change: StateChange) -> None:
+        """Take up what somebody else has changed in the state file."""
+        self._known.change(map(device, change.state.gpus), change.forgotten)
 
     def collect(self) -> Snapshot:
         """Read every source once."""

@@ -27,6 +27,7 @@ from exporter.node.devices.pci import PciBus
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import COMMAND, Reader
+from exporter.node.state_file.keeper import StateKeeper
 from exporter.program import ProgramEndpoints, run_until_signaled, serve
 from exporter.snapshot import Snapshot
 from exporter.source import Source
@@ -63,6 +64,7 @@ class NodeProgram:
         self._library_missing_since: float | None = None
         self._unusable: str | None = None
         self._counters_watch = CountersWatch(config.counters_file, config.usual_counters_file, clock)
+        self._keeper = state_keeper(config)
         counters, self.config_state = self._first_counters()
         self._reader = self._start_reader(counters)
         self._pipeline = self._build(counters)
@@ -75,7 +77,7 @@ class NodeProgram:
         if asked or self._counters_watch.due():
             self._reload.clear()
             self._reload_counters(asked=asked)
-        snapshot = self._pipeline.collect()
+        snapshot = self._collect_and_remember()
         self._note_missing_library(snapshot)
         return snapshot
 
@@ -95,8 +97,22 @@ class NodeProgram:
         return self._unusable
 
     def close(self) -> None:
-        """End the reader process and the connection to the kubelet; bounded in time."""
+        """Write the state file, end the reader process and the connection to the kubelet; bounded in time."""
+        if self._keeper is not None:
+            self._keeper.close()
         self._pipeline.close()
+
+    def _collect_and_remember(self) -> Snapshot:
+        keeper = self._keeper
+        if keeper is None:
+            return self._pipeline.collect()
+        change = keeper.take_up()
+        if change is not None:
+            self._pipeline.take_up(change)
+        snapshot = self._pipeline.collect()
+        keeper.keep(self._pipeline.state)
+        problem = keeper.problem()
+        return snapshot if problem is None else replace(snapshot, problems=(*snapshot.problems, problem))
 
     def _first_counters(self) -> tuple[Counters, ConfigState]:
         """The counters to start with; none where the file cannot be used, which only a reload can change.
@@ -152,7 +168,8 @@ class NodeProgram:
         config = self._config
         sources = NodeSources(self._reader, self._kubelet())
         rules = AttributionRules(gpus=gpu_resources(config.resource_names))
-        return NodePipeline(sources, counters, config.style, rules, self._expected_gpus)
+        state = self._keeper.load() if self._keeper is not None else None
+        return NodePipeline(sources, counters, config.style, rules, self._expected_gpus, state=state)
 
     def _kubelet(self) -> Source[Allocations] | None:
         """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario."""
@@ -188,6 +205,13 @@ class NodeProgram:
 
 def _wanted(counters: Counters) -> tuple[WantedField, ...]:
     return tuple(field.wanted() for field in counters.fields)
+
+
+def state_keeper(config: NodeConfig) -> StateKeeper | None:
+    """The keeper of the configured state file, if there is one."""
+    if config.state_file is None:
+        return None
+    return StateKeeper(config.state_file, simulated=config.source == "simulated")
 
 
 def run(config: NodeConfig, environment: MutableMapping[str, str]) -> bool:

@@ -71,7 +71,7 @@ def test_the_help_begins_with_the_commands():
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("Commands")
-    assert [line.split()[:2] for line in lines[1:4]] == [["gpugauge", name] for name in COMMANDS]
+    assert [line.split()[:2] for line in lines[1:5]] == [["gpugauge", name] for name in COMMANDS]
 
 
 def test_what_is_ignored_or_changed_is_in_the_log_in_its_format():
@@ -91,3 +91,9 @@ def test_what_is_ignored_or_changed_is_in_the_log_in_its_format():
 
 def test_every_command_of_the_command_line_can_be_run():
     assert tuple(RUNNERS) == tuple(COMMANDS)
+
+
+def test_a_gpu_that_cannot_be_forgotten_is_one_message_and_exit_code_2(tmp_path):
+    done = gpugauge("forget", "GPU-1", GPUGAUGE_STATE_FILE=str(tmp_path / "state.json"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"gpugauge: {tmp_path}/state.json: there is no such state file\n"

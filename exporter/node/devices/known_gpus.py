@@ -1,10 +1,10 @@
-"""Remembers the GPUs of the node for the life of the exporter, so that one that is no longer listed is missed.
+"""Remembers the GPUs of the node, so that one that is no longer listed is missed.
 
-A source knows only what its library has listed: a GPU that is lost while the reader process or the source changes would
-otherwise be forgotten. No I/O.
+A source knows only what its library has listed: a GPU that is lost while the reader process or the source changes, or
+while the exporter is restarted with a state file, would otherwise be forgotten. No I/O.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -24,15 +24,28 @@ def missing_gpus(known: Mapping[str, Device], listed: Iterable[Device]) -> dict[
 
 
 class KnownGpus:
-    """Every GPU that was read once and has not been replaced by another one."""
+    """Every GPU that was read once, and has neither been replaced by another one nor forgotten on request."""
 
-    def __init__(self) -> None:
-        self._gpus: dict[str, Device] = {}
-        self._inventory: tuple[Device, ...] = ()
+    def __init__(self, gpus: Iterable[Device] = ()) -> None:
+        """`gpus` are those that are known from before."""
+        self._gpus = {gpu.uuid: gpu for gpu in gpus}
+        self._inventory: tuple[Device, ...] | None = None
+        """What was listed last; None before that, and to compare it with the known GPUs again."""
         self._missing: tuple[Device, ...] = ()
 
     def __len__(self) -> int:
         return len(self._gpus)
+
+    @property
+    def gpus(self) -> tuple[Device, ...]:
+        """The known GPUs, listed or missing."""
+        return tuple(self._gpus.values())
+
+    def change(self, more: Iterable[Device], forgotten: Collection[str]) -> None:
+        """Know these GPUs too, and those with these UUIDs no longer. One that is still listed is known all the same."""
+        known = {gpu.uuid: gpu for gpu in more} | self._gpus
+        self._gpus = {uuid: gpu for uuid, gpu in known.items() if uuid not in forgotten}
+        self._inventory = None
 
     def completed(self, readings: Readings) -> Readings:
         """Return the readings with the known GPUs that their source does not list, as devices that are down."""

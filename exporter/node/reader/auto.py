@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from exporter.background import Starter
 from exporter.node.dcgm.running_engines import listening_engine, other_engines
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.device_source import (
@@ -30,7 +31,7 @@ from exporter.node.devices.device_source import (
 )
 from exporter.node.devices.readings import Readings
 from exporter.node.nvml.source import NvmlSource
-from exporter.node.reader.host_engine import HostEngine, Starter, Waiter, in_background
+from exporter.node.reader.host_engine import HostEngine, Waiter
 from exporter.source import SourceError
 
 _log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class AutoSource:
         listening: Callable[[], str | None] = listening_engine,
         others: Callable[[], tuple[int, ...]] = other_engines,
         clock: Callable[[], float] = time.monotonic,
-        start: Starter = in_background,
+        start: Starter | None = None,
         wait: Waiter = threading.Event.wait,
     ) -> None:
         """`listening` gives the address of a host engine on this node; `others` the ids of processes with an engine."""

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
+from exporter.background import Starter, in_background
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.device_source import DeviceSource, SourceChoice, WantedField
 from exporter.node.devices.readings import Readings
@@ -12,15 +13,8 @@ from exporter.source import SourceError
 
 _log = logging.getLogger(__name__)
 
-Starter = Callable[[Callable[[], None]], None]
-"""Runs a function, and returns without waiting for its end."""
 Waiter = Callable[[threading.Event, float], bool]
 """Waits for an event at most so many seconds. Returns whether it is set."""
-
-
-def in_background(function: Callable[[], None]) -> None:
-    """Run a function in a thread that does not keep the process from ending: a call of libdcgm can take 60 s."""
-    threading.Thread(target=function, name="host engine", daemon=True).start()
 
 
 class HostEngine:
@@ -28,11 +22,12 @@ class HostEngine:
 
     choice: SourceChoice | None = None
 
-    def __init__(
-        self, source: DeviceSource, start: Starter = in_background, wait: Waiter = threading.Event.wait
-    ) -> None:
-        """`source` postpones its attempts to connect itself (as DcgmSource does), so it may be asked at any time."""
-        self._source, self._start, self._wait = source, start, wait
+    def __init__(self, source: DeviceSource, start: Starter | None = None, wait: Waiter = threading.Event.wait) -> None:
+        """`source` postpones its attempts to connect itself (as DcgmSource does), so it may be asked at any time.
+
+        `start` runs the asking, by default in a thread: a call of libdcgm can take 60 s.
+        """
+        self._source, self._start, self._wait = source, start or in_background("host engine"), wait
         self._wanted: Sequence[WantedField] | None = None
         """Fields that the source has not been told of yet, because it was being asked."""
         self.name = source.name

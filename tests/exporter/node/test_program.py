@@ -10,9 +10,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from exporter import cli
+from exporter.commands.forget import forget
 from exporter.config import ConfigError
 from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.node.config import node_config
@@ -20,8 +22,11 @@ from exporter.node.counters_watch import MAX_COUNTERS_BYTES, load_counters
 from exporter.node.devices.pci import PciBus
 from exporter.node.program import LIBRARY_MISSING_SECONDS, NodeProgram
 from exporter.node.simulation.scenario import load
+from exporter.node.state_file.content import RememberedGpu
+from exporter.node.state_file.file import StateFile
 from simulators.kubelet import SimulatedKubelet
 from tests.file_lease import unreadable
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -406,3 +411,55 @@ def test_a_row_of_a_field_that_is_not_read_is_logged_and_counts_as_usable(progra
         f"{file}, line 2: DCGM_FI_DEV_CPU_POWER_WATTS is a field of one CPU, of which none is read" in caplog.messages
     )
     assert made.config_state.rejected_rows == 0
+
+
+def gauge(snapshot, name):
+    ((_, value),) = next(family for family in snapshot.families if family.metric.name == name).samples
+    return value
+
+
+def state_of(path):
+    """The content of a state file; None while there is none."""
+    return StateFile(path).read()
+
+
+def with_gpu(path, uuid):
+    """Remember one more GPU in a state file, at an address where none is."""
+    file = StateFile(path)
+    state = file.read()
+    lost = RememberedGpu(uuid, 99, "00000000:EE:00.0", model="NVIDIA H100")
+    assert file.write(msgspec.structs.replace(state, gpus=(*state.gpus, lost)))
+
+
+def test_a_gpu_of_the_state_file_that_is_not_there_is_down_until_it_is_forgotten(program, tmp_path):
+    path = tmp_path / "state.json"
+    flags = ("--source", "simulated", "--state-file", str(path))
+    first = program(*flags)
+    assert gauge(first_snapshot(first, lambda s: s.health[0].up), "gpugauge_devices_expected") == 8
+    until(lambda: state_of(path))
+    first.close()
+    assert len(state_of(path).uuids) == 8
+    with_gpu(path, "GPU-lost")
+    second = program(*flags)
+    snapshot = first_snapshot(second, lambda s: s.health[0].up)
+    assert gauge(snapshot, "gpugauge_devices_expected") == 9
+    up = next(family for family in snapshot.families if family.metric.name == "gpugauge_device_up").samples
+    assert [dict(labels.pairs)["UUID"] for labels, value in up if not value] == ["GPU-lost"]
+    forget(cli.parse(["forget", "GPU-lost", "--state-file", str(path)], {}))
+    assert gauge(second.collect(), "gpugauge_devices_expected") == 8
+    second.close()
+    assert len(state_of(path).uuids) == 8
+
+
+def test_a_state_file_that_cannot_be_used_is_one_problem_and_costs_nothing_else(program, tmp_path):
+    path = tmp_path / "state.json"
+    path.write_text("{")
+    made = program("--source", "simulated", "--state-file", str(path))
+    snapshot = first_snapshot(made, lambda s: s.health[0].up)
+    for found in (snapshot, made.collect()):
+        assert gauge(found, "gpugauge_devices_observed") == 8
+        ((source, reason, message),) = found.problems
+        assert (source, reason) == ("state_file", "unreadable")
+        assert str(path) in message
+    made.close()
+    assert path.read_text() == "{"

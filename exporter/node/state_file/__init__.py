@@ -1,0 +1,1 @@
+"""The state file: what the node exporter remembers across its restarts."""
