@@ -102,7 +102,8 @@ def _serving(address: str) -> tuple[Flag, ...]:
 STATE_FILE = Flag(
     "state-file",
     FILE,
-    "file in which the exporter remembers the GPUs of the node while it is restarted; its folder must exist",
+    "file in which the exporter remembers the GPUs of the node, and how long each device was in which state, while it "
+    "is restarted; its folder must exist",
     variable="GPUGAUGE_STATE_FILE",
 )
 READING = (

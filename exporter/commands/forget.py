@@ -44,4 +44,6 @@ def _forgotten(file: StateFile, uuid: str) -> bool:
     if uuid not in state.uuids:
         known = ", ".join(sorted(state.uuids)) or "none"
         raise ConfigError(f"{file.path} has no GPU {uuid!r}; it has {known}")
-    return file.write(msgspec.structs.replace(state, gpus=tuple(gpu for gpu in state.gpus if gpu.uuid != uuid)))
+    gpus = tuple(gpu for gpu in state.gpus if gpu.uuid != uuid)
+    devices = tuple(device for device in state.devices if device.uuid != uuid)
+    return file.write(msgspec.structs.replace(state, gpus=gpus, devices=devices))

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from exporter.config import DEFAULT_INTERVAL_SECONDS
+from exporter.metric import Family
 from exporter.node.attribution.allocation import Allocations, LastKnownAllocations
-from exporter.node.attribution.attribute import AttributionRules
+from exporter.node.attribution.attribute import Attribution, AttributionRules
 from exporter.node.attribution.metrics import AttributionCache
+from exporter.node.attribution.state_seconds import StateSeconds
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.known_gpus import KnownGpus
 from exporter.node.devices.labels import DeviceLabelCache, ExclusiveContainer, LabelStyle, device_schema
@@ -21,6 +24,7 @@ from exporter.node.devices.link_labels import LinkLabelCache, link_schema
 from exporter.node.devices.metrics import (
     EntitySamples,
     InventoryMetrics,
+    SamplesByField,
     dcgm_families,
     field_names,
     label_rows,
@@ -55,11 +59,13 @@ class NodePipeline:
         *,
         clock: Callable[[], float] = time.time,
         last_known: LastKnownAllocations | None = None,
+        interval: float = DEFAULT_INTERVAL_SECONDS,
         state: NodeState | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`expected_gpus` gives how many GPUs the node should have, 0 where that is not known; `clock` Unix seconds.
 
-        `state` is what is remembered from before.
+        `interval` is between collections, in seconds; `state` is what is remembered from before.
         """
         self._sources = sources
         self._style = style
@@ -67,6 +73,7 @@ class NodePipeline:
         self.use(counters)
         self._before = state or NodeState()
         self._known = KnownGpus(map(device, self._before.gpus))
+        self._state_seconds = StateSeconds(style.hostname, interval, self._before.devices, monotonic)
         self._inventory = InventoryMetrics(style.hostname)
         self._last_known = last_known or LastKnownAllocations()
         self._attribution = AttributionCache(style.hostname, rules)
@@ -85,7 +92,8 @@ class NodePipeline:
     @property
     def state(self) -> NodeState:
         """What is to be remembered after a restart, as of the last collection."""
-        return msgspec.structs.replace(self._before, gpus=remembered(self._known.gpus))
+        gpus, devices = remembered(self._known.gpus), self._state_seconds.counted
+        return msgspec.structs.replace(self._before, gpus=gpus, devices=devices)
 
     def take_up(self, change: StateChange) -> None:
         """Take up what somebody else has changed in the state file."""
@@ -105,13 +113,14 @@ class NodePipeline:
                 *self._inventory.families(readings, max(self._expected(), len(self._known))),
                 unsupported(readings, self._names, self._hostname),
                 *allocation_families,
+                *self._state_families(cycle, attribution, by_field, readings),
             ),
             health=tuple(cycle.health),
             problems=tuple(SourceProblem(readings.source, *problem) for problem in readings.problems),
             rejected=self._rejected(readings),
             build=_build(readings),
             # Without devices a collection is cheap. A failure of the kubelet must not make device reads more frequent.
-            retry_soon=any(health.source == self._sources.devices.name and not health.up for health in cycle.health),
+            retry_soon=self._down(cycle),
         )
 
     def close(self) -> None:
@@ -149,6 +158,18 @@ class NodePipeline:
             return None
         fresh: Allocations | None = cycle.read(self._sources.kubelet, otherwise=None)
         return self._last_known.latest(fresh)
+
+    def _state_families(
+        self, cycle: CollectionCycle, attribution: Attribution, by_field: SamplesByField, readings: Readings
+    ) -> tuple[Family, ...]:
+        """Count the time since the collection before; nothing while the devices cannot be read."""
+        if self._down(cycle):
+            self._state_seconds.interrupt()
+            return ()
+        return (self._state_seconds.count(attribution, by_field, readings.down),)
+
+    def _down(self, cycle: CollectionCycle) -> bool:
+        return any(health.source == self._sources.devices.name and not health.up for health in cycle.health)
 
     def _rejected(self, readings: Readings) -> Mapping[tuple[str, str], int]:
         counts: Counter[tuple[str, str]] = Counter()

@@ -169,7 +169,9 @@ class NodeProgram:
         sources = NodeSources(self._reader, self._kubelet())
         rules = AttributionRules(gpus=gpu_resources(config.resource_names))
         state = self._keeper.load() if self._keeper is not None else None
-        return NodePipeline(sources, counters, config.style, rules, self._expected_gpus, state=state)
+        return NodePipeline(
+            sources, counters, config.style, rules, self._expected_gpus, interval=config.interval, state=state
+        )
 
     def _kubelet(self) -> Source[Allocations] | None:
         """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario."""

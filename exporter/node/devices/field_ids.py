@@ -95,5 +95,6 @@ REMAP_HISTOGRAM = (
 """Memory banks by their number of spare rows."""
 SYSTEM = frozenset({DRIVER_VERSION, NVML_VERSION, GPU_COUNT, CUDA_DRIVER_VERSION})
 """Fields of the node as a whole, which have the same value on every GPU."""
+VIDEO_UTILIZATION = (ENC_UTIL, DEC_UTIL)
 UTILIZATION = (GPU_UTIL, MEM_COPY_UTIL, ENC_UTIL, DEC_UTIL)
 """GPU, memory, encoder and decoder utilization; the driver does not measure them while MIG mode is on."""

@@ -19,6 +19,8 @@ Level = Literal["gpu", "mig_enabled_gpu", "instance", "shared_instance", "comput
 `shared_instance` one with several, which are each a `compute_instance`; `mig_enabled_gpu` is a GPU with MIG devices."""
 
 LEVELS: tuple[Level, ...] = ("gpu", "mig_enabled_gpu", "instance", "shared_instance", "compute_instance")
+PARTITIONED: frozenset[Level] = frozenset({"mig_enabled_gpu", "shared_instance"})
+"""The levels of devices that consist of smaller ones, so that they cannot themselves be allocated."""
 WATCH_GROUPS: tuple[WatchGroup, ...] = ("basic", "profiling", "event")
 GPU_INSTANCE_ONLY = frozenset({field_ids.DRAM_ACTIVE})
 """Profiling fields that DCGM has per GPU instance; it returns a blank value for a compute instance."""

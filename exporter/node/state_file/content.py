@@ -10,11 +10,14 @@ import msgspec
 from msgspec import Meta
 
 from exporter.node.devices.device import Device
+from exporter.node.devices.device_state import DeviceState
 from exporter.node.state_file.reasons import StateFileError, StateFileReason
 
 VERSION = 1
 MAX_GPUS = 1024
 """How many GPUs a file can name: several times what a node can have."""
+MAX_DEVICES = 16 * MAX_GPUS
+"""How many devices a file can count: more than every GPU can be partitioned into."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 
@@ -32,12 +35,23 @@ class RememberedGpu(msgspec.Struct, frozen=True, omit_defaults=True):
     numa_node: int = -1
 
 
+class DeviceSeconds(msgspec.Struct, frozen=True):
+    """For how many seconds a device was observed in each state."""
+
+    uuid: Name
+    gi: int
+    ci: int
+    profile: str
+    seconds: dict[DeviceState, Annotated[float, Meta(ge=0)]]
+
+
 class NodeState(msgspec.Struct, frozen=True):
     """What is remembered of the node."""
 
     gpus: Annotated[tuple[RememberedGpu, ...], Meta(max_length=MAX_GPUS)] = ()
     simulated: bool = False
     """Whether the GPUs are those of a scenario."""
+    devices: Annotated[tuple[DeviceSeconds, ...], Meta(max_length=MAX_DEVICES)] = ()
 
     @property
     def uuids(self) -> frozenset[str]:

@@ -5,10 +5,18 @@ import pytest
 from exporter import cli
 from exporter.commands.forget import forget
 from exporter.config import ConfigError
-from exporter.node.state_file.content import NodeState, RememberedGpu
+from exporter.node.devices.device_state import DeviceState
+from exporter.node.state_file.content import DeviceSeconds, NodeState, RememberedGpu
 from exporter.node.state_file.file import StateFile
 
-STATE = NodeState(tuple(RememberedGpu(f"GPU-{n}", n) for n in range(3)), simulated=True)
+
+def state_of(*numbers):
+    gpus = tuple(RememberedGpu(f"GPU-{n}", n) for n in numbers)
+    seconds = (DeviceSeconds(gpu.uuid, gi, -1, "", {DeviceState.BUSY: 1.5}) for gpu in gpus for gi in (1, 2))
+    return NodeState(gpus, simulated=True, devices=tuple(seconds))
+
+
+STATE = state_of(0, 1, 2)
 
 
 @pytest.fixture
@@ -29,7 +37,7 @@ def left(path):
 
 def test_the_gpu_is_taken_out_and_everything_else_stays(path):
     assert "GPU-1 is forgotten" in run("--state-file", str(path), "GPU-1")
-    assert StateFile(path).read() == NodeState((STATE.gpus[0], STATE.gpus[2]), simulated=True)
+    assert StateFile(path).read() == state_of(0, 2)
 
 
 def test_the_uuid_may_come_first_and_the_file_from_the_variable(path):

@@ -77,7 +77,8 @@ class CollectedFlow:
 def flow_over(devices, kubelet, counters, clock=lambda: EPOCH, **more) -> CollectedFlow:
     """A flow over these two sources; `kubelet` may be None."""
     sources = NodeSources(devices, kubelet)
-    pipeline = NodePipeline(sources, counters, LabelStyle(HOSTNAME), AttributionRules(), lambda: 0, clock=clock, **more)
+    options = {"clock": clock, "monotonic": clock, "interval": INTERVAL} | more
+    pipeline = NodePipeline(sources, counters, LabelStyle(HOSTNAME), AttributionRules(), lambda: 0, **options)
     config = ConfigState("0" * 64, successful=True, at=EPOCH)
     exporter_metrics = ExporterMetrics({"hostname": HOSTNAME}, config=lambda: config)
     registry = CollectorRegistry(auto_describe=False)

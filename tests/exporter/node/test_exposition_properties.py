@@ -95,7 +95,7 @@ allocations = st.one_of(
 def expositions(found, allocated):
     kubelet = None if allocated is None else FixedSource("kubelet", allocated)
     sources = NodeSources(FixedSource("simulated", found), kubelet)
-    pipeline = NodePipeline(sources, COUNTERS, LabelStyle("n1"), AttributionRules())
+    pipeline = NodePipeline(sources, COUNTERS, LabelStyle("n1"), AttributionRules(), monotonic=lambda: 0.0)
     return [render(pipeline.collect().families, CollectorRegistry()) for _ in range(2)]
 
 

@@ -438,7 +438,7 @@ def test_a_gpu_of_the_state_file_that_is_not_there_is_down_until_it_is_forgotten
     assert gauge(first_snapshot(first, lambda s: s.health[0].up), "gpugauge_devices_expected") == 8
     until(lambda: state_of(path))
     first.close()
-    assert len(state_of(path).uuids) == 8
+    assert len(state_of(path).uuids) == len(state_of(path).devices) == 8
     with_gpu(path, "GPU-lost")
     second = program(*flags)
     snapshot = first_snapshot(second, lambda s: s.health[0].up)

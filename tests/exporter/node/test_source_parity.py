@@ -47,6 +47,7 @@ OF_THE_PROCESS = {
     "gpugauge_last_collection_timestamp_seconds": "the wall clock",
     "gpugauge_build_info": "names the source",
     "gpugauge_source_errors_total": "counts while the reader process starts",
+    "gpugauge_device_state_seconds_total": "counts seconds of the wall clock over collections",
     "gpugauge_rejected_values_total": "counts over collections; gpugauge_field_unsupported_devices is about one",
 }
 TIMINGS = ReaderTimings(deadline=30.0, opening=30.0)

@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.node.devices.device import Device
-from exporter.node.state_file.content import MAX_GPUS, NodeState, RememberedGpu, decode, device, encode, remembered
+from exporter.node.devices.device_state import DeviceState
+from exporter.node.state_file.content import (
+    MAX_GPUS,
+    DeviceSeconds,
+    NodeState,
+    RememberedGpu,
+    decode,
+    device,
+    encode,
+    remembered,
+)
 from exporter.node.state_file.reasons import StateFileError
 
 GPU = Device("GPU-1", 3, "00000000:07:00.0", 3, "NVIDIA H100", serial="165", architecture="hopper", numa_node=1)
@@ -25,7 +35,21 @@ GPUS = st.builds(
 )
 
 
-@given(st.builds(NodeState, st.lists(GPUS, max_size=4).map(tuple), st.booleans()))
+SECONDS = st.builds(
+    DeviceSeconds,
+    *(TEXT.filter(bool), st.integers(-1, 14), st.integers(-1, 7), TEXT),
+    st.dictionaries(st.sampled_from(DeviceState), st.floats(0, 1e12)),
+)
+
+
+@given(
+    st.builds(
+        NodeState,
+        st.lists(GPUS, max_size=4).map(tuple),
+        st.booleans(),
+        st.lists(SECONDS, max_size=4).map(tuple),
+    )
+)
 def test_what_is_written_is_read(state):
     assert decode(encode(state)) == state
 
@@ -43,6 +67,9 @@ def test_the_order_of_the_gpus_does_not_change_the_content_and_their_number_is_b
     assert remembered(many) == remembered(reversed(many))
     assert len(remembered(many)) == MAX_GPUS
     assert len(decode(encode(NodeState(remembered(many)))).gpus) == MAX_GPUS
+
+
+DEVICE = {"uuid": "GPU-1", "gi": -1, "ci": -1, "profile": ""}
 
 
 def changed(**state):
@@ -66,6 +93,9 @@ def changed(**state):
         (changed(gpus=[{"uuid": "", "index": 0}]), "length >= 1 - at `$.state.gpus[0].uuid`"),
         (changed(gpus=[{"uuid": "GPU-1", "index": "0"}]), "Expected `int`, got `str` - at `$.state.gpus[0].index`"),
         (changed(gpus=[{"uuid": f"GPU-{n}", "index": n} for n in range(MAX_GPUS + 1)]), "length <= 1024"),
+        (changed(devices=[{**DEVICE, "seconds": {"busy": -1.0}}]), ">= 0.0 - at `$.state.devices[0].seconds[...]`"),
+        (changed(devices=[{**DEVICE, "seconds": {"happy": 1.0}}]), "Invalid enum value 'happy'"),
+        (encode(NodeState()).replace(b"[]", b"[NaN]"), "invalid character"),
         (b'{"version": 1, "state": {"gpus": [{"uuid": "\xff", "index": 0}]}}', "UTF-8"),
     ],
 )

@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from exporter.node.state_file.content import NodeState, RememberedGpu
+from exporter.node.devices.device_state import DeviceState
+from exporter.node.state_file.content import DeviceSeconds, NodeState, RememberedGpu
 from exporter.node.state_file.file import StateFile
 from exporter.node.state_file.keeper import HUNG_SECONDS, WRITE_SECONDS, StateKeeper
 from tests.clock import Clock
@@ -59,6 +60,24 @@ def test_other_gpus_are_written_at_once(path):
     for state in (ONE, THREE, TWO):
         keeper.keep(state)
         assert StateFile(path).read() == state
+
+
+def counted(seconds):
+    return NodeState(GPUS[:1], devices=(DeviceSeconds("GPU-0", -1, -1, "", {DeviceState.BUSY: seconds}),))
+
+
+def test_seconds_are_written_at_most_once_a_minute_and_at_the_end(path):
+    clock = Clock()
+    keeper = keeper_of(path, clock)
+    keeper.load()
+    found = []
+    for collection in range(8):
+        keeper.keep(counted(30.0 * collection))
+        found.append(StateFile(path).read())
+        clock.now += WRITE_SECONDS / 2
+    assert found == [counted(30.0 * (collection - collection % 2)) for collection in range(8)]
+    keeper.close()
+    assert StateFile(path).read() == counted(30.0 * 7)
 
 
 def test_what_somebody_else_changed_is_taken_up_once(path):
