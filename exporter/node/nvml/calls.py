@@ -13,6 +13,7 @@ import pynvml
 
 from exporter.node.devices import field_ids
 from exporter.node.devices.readings import RejectionReason
+from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.nvml.values import (
     FUNCTION_NOT_FOUND,
     NvmlValue,
@@ -41,19 +42,30 @@ def _memory(handle: Any) -> tuple[RawValue | None, ...]:
     """Read total, free, used and reserved memory in bytes, and used / (total - reserved) as DCGM computes field 254.
 
     nvmlMemory_v2 exists since driver R510. In the first version of the record `used` includes what is reserved, which
-    is another quantity than DCGM's; from an older driver only total and free are taken. (The R525 reference says that
-    `used` of version 2 includes it too; measured on an A100 it does not: nvml-wrapper issue 57.)
+    `library_problems` reports; without the reserved part there is no share. (The R525 reference says that `used` of
+    version 2 includes it too; measured on an A100 it does not: nvml-wrapper issue 57.) A GPU that shares the memory of
+    the machine (Grace-Blackwell GB10) has none of its own: NVML does not support the call, or the total is 0.
     """
     try:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
     except pynvml.NVMLError as error:
         if error.value != FUNCTION_NOT_FOUND:
             raise
-        older = pynvml.nvmlDeviceGetMemoryInfo(handle)
-        return older.total, older.free, None, None, None
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+        return (memory.total, memory.free, memory.used, None, None) if memory.total else (None,) * 5
+    if not memory.total:
+        return (None,) * 5
     usable_bytes = memory.total - memory.reserved
     ratio = memory.used / usable_bytes if usable_bytes > 0 else None
     return memory.total, memory.free, memory.used, memory.reserved, ratio
+
+
+def library_problems(fields: Collection[int]) -> tuple[tuple[NvmlReason, str], ...]:
+    """What is wrong with the values of these fields because of the library's age: (reason, message)."""
+    if field_ids.FB_USED not in fields or hasattr(pynvml.nvmlLib, "nvmlDeviceGetMemoryInfo_v2"):
+        return ()
+    message = "the driver is older than R510: used framebuffer includes what the driver reserves, which is not known"
+    return ((NvmlReason.RESERVED_INCLUDED, message),)
 
 
 def _bar1(handle: Any) -> tuple[RawValue, ...]:

@@ -62,6 +62,11 @@ class NvmlReason(Reason):
         "A name, serial number, PCI id or UUID of a GPU is not UTF-8: its label is empty, that of a UUID escaped.",
         "Check the GPU's InfoROM, and report it to its vendor; everything else of the GPU is exposed.",
     )
+    RESERVED_INCLUDED = (
+        "reserved_included",
+        "The driver is older than R510: used framebuffer includes what the driver reserves; no share of it is exposed.",
+        "Update the driver; until then used framebuffer is some hundred MiB too high, also on an unallocated GPU.",
+    )
     MIG_UNREADABLE = (
         "mig_unreadable",
         "MIG devices of a GPU cannot be read; the log has NVML's return code.",

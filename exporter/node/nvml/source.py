@@ -18,6 +18,7 @@ from exporter.node.devices.readings import Readings
 from exporter.node.devices.validity import age_limit
 from exporter.node.nvml import gpm
 from exporter.node.nvml.batches import assemble
+from exporter.node.nvml.calls import library_problems
 from exporter.node.nvml.contained_calls import ContainedCalls
 from exporter.node.nvml.device_reader import system_values
 from exporter.node.nvml.gpu_reader import GpuMemory, GpuReader, GpuReadings, GpuRequest
@@ -157,7 +158,7 @@ class NvmlSource:
             batches=batches,
             rejections=rejections,
             down=tuple(device.uuid for device in inventory if device.gi < 0 and device.uuid in found.down),
-            problems=tuple(found.problems),
+            problems=(*found.problems, *library_problems(self._wanted)),
             versions=dict(self._session.versions),
         )
 

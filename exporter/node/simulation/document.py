@@ -71,6 +71,7 @@ class GpuSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pci_bus_id: str
     model: str
     memory_mib: int
+    """0 on a GPU that has no memory of its own but shares that of its machine."""
     minor: int = -1
     """N of /dev/nvidiaN; -1 means the same as `index`."""
     serial: str = ""

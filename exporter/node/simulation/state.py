@@ -308,7 +308,12 @@ def _gpu_identity(gpu: GpuSpec, versions: ScenarioVersions, t: float, *, mig: bo
 
 
 def _framebuffer(samples: dict[int, ScriptedSample], total: int, t: float) -> dict[int, ScriptedSample]:
-    """Add what follows from total, used and reserved framebuffer (MiB), where the scenario does not give it."""
+    """Add what follows from total, used and reserved framebuffer (MiB), where the scenario does not give it.
+
+    A GPU without any, because it shares the memory of its machine, supports none of these fields.
+    """
+    if not total:
+        return samples | {field: ScriptedSample(None, t, "not_supported") for field in field_ids.FRAMEBUFFER}
     samples.setdefault(field_ids.FB_TOTAL, ScriptedSample(total, t))
     used, reserved = samples.get(field_ids.FB_USED), samples.get(field_ids.FB_RESERVED, ScriptedSample(0, t))
     if used and isinstance(used.value, int) and isinstance(reserved.value, int):

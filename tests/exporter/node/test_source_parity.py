@@ -9,7 +9,8 @@ import time
 import pytest
 
 from exporter.node.devices.counters_file import parse
-from exporter.node.devices.field import fields_by_name
+from exporter.node.devices.field import fields, fields_by_name
+from exporter.node.devices.field_ids import FRAMEBUFFER
 from exporter.node.nvml import gpm
 from exporter.node.reader.supervisor import COMMAND, Reader, ReaderTimings
 from exporter.node.simulation.kubelet import ScenarioKubelet
@@ -167,6 +168,7 @@ def assert_same(ours, theirs):
         ("sentinels", (5, 15, 25, 35, 45), "libdcgm.so.4"),
         ("stale", (19, 60), "libdcgm.so.4"),
         ("xid", (0, 20), "libdcgm.so.3"),
+        ("unified", (5,), "libdcgm.so.4"),
     ],
 )
 def test_dcgm_and_the_simulated_source_give_the_same_exposition(tmp_path, name, moments, soname, which):
@@ -257,3 +259,18 @@ def test_the_build_info_names_the_source_and_the_versions_of_its_libraries(tmp_p
     exposition = expositions_through(source, "time_sliced", default_counters(), tmp_path, 5)[0]
     labels = next(dict(pairs) for metric, pairs in series_of(exposition.text) if metric == "gpugauge_build_info")
     assert (labels["source"], labels["dcgm_version"], labels["nvml_version"]) == (source, *versions)
+
+
+@pytest.mark.parametrize("source", ["simulated", "dcgm", "nvml"])
+def test_report_18_a_gpu_without_memory_of_its_own_has_no_framebuffer_series_and_everything_else(tmp_path, source):
+    rows = [f"{each.names[0]}, gauge, x" for each in fields().values() if each.id in {*FRAMEBUFFER, 150, 155, 203}]
+    counters = parse("\n".join(rows), "memory.csv")
+    if source == "simulated":
+        exposition = SimulatedFlow("unified", counters, 5).exposition()
+    else:
+        (exposition,) = expositions_through(source, "unified", counters, tmp_path, 5)
+    found = {key[0]: value for key, value in series_of(exposition.text).items()}
+    values = {name: value for name, value in found.items() if name.startswith("DCGM_")}
+    assert values == {"DCGM_FI_DEV_GPU_TEMP": 35, "DCGM_FI_DEV_POWER_USAGE": 11.17, "DCGM_FI_DEV_GPU_UTIL": 0}
+    assert found["gpugauge_device_up"] == 1
+    assert "memory" not in " ".join(found)

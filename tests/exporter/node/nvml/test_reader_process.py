@@ -36,6 +36,7 @@ try:
     for key, value in samples(readings).items():
         found.setdefault(key[3], []).append(value)
     print(json.dumps({"devices": len(readings.inventory), "samples": found,
+                      "problems": [reason for reason, _ in readings.problems],
                       "rejected": sorted({(r.field, r.reason) for r in readings.rejections})}))
 except SourceError as error:
     print(json.dumps({"error": error.reason}))
@@ -82,8 +83,21 @@ def test_an_old_driver_lacks_only_the_values_of_newer_functions(table, tmp_path)
     found = collect(table, tmp_path, 112, 150, 250, 251, 252, 253, 254, 1001)
     assert found["devices"] == 8
     known = {int(field) for field, values in found["samples"].items() if None not in values}
-    assert known == {112, 150, 250, 251}
-    assert found["rejected"] == [[field, "not_supported"] for field in (252, 253, 254, 1001)]
+    assert known == {112, 150, 250, 251, 252}
+    assert found["rejected"] == [[field, "not_supported"] for field in (253, 254, 1001)]
+    assert found["problems"] == ["reserved_included"]
+    total, free, used = (found["samples"][field] for field in ("250", "251", "252"))
+    assert [t - f for t, f in zip(total, free, strict=True)] == used
+
+
+def test_memory_of_a_driver_that_has_the_reserved_part_is_no_problem(table, tmp_path):
+    build(tmp_path, only="libnvidia-ml")
+    assert collect(table, tmp_path, 252)["problems"] == []
+
+
+def test_an_old_driver_is_a_problem_only_where_used_memory_is_read(table, tmp_path):
+    put(OLD_NVML, tmp_path)
+    assert collect(table, tmp_path, 150, 251)["problems"] == []
 
 
 def test_a_crash_in_the_library_ends_the_process(table, tmp_path):
