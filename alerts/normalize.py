@@ -5,7 +5,7 @@ recorded series (`gpu_instance:…` per GPU or MIG device, `gpu:…` per GPU).
 """
 
 from alerts import generations as dcgm
-from alerts.expression import DEVICE, GPU, by, one_by, relabel, with_device_labels, with_node
+from alerts.expression import DEVICE, GPU, by, indent, one_by, relabel, with_device_labels, with_node
 from alerts.rule import Group, Recording
 
 MIB = 1048576
@@ -44,12 +44,19 @@ label_replace(gpu_instance:video_active:ratio and gpu_instance:active:ratio, "en
 )
 """The larger of compute and video activity; absent where compute activity is. `engine` keeps the two series apart."""
 
-MEMORY_TOTAL = f"""{_mib(dcgm.MEMORY_TOTAL_MIB)}
+MEMORY_TOTAL = f"""(
+  gpu_instance:memory_used:bytes + gpu_instance:memory_free:bytes
+  or
+  {indent(_mib(dcgm.MEMORY_TOTAL_MIB))}
+  - {indent(_mib(dcgm.MEMORY_RESERVED_MIB))}
+) > 0"""
+"""Framebuffer that can be allocated: used + free, or total - reserved, which is the same. Absent where a part of both
+is missing, and on a GPU without memory of its own."""
+
+MEMORY_RATIO = f"""gpu_instance:memory_used:bytes / gpu_instance:memory_total:bytes
 or
-gpu_instance:memory_used:bytes + gpu_instance:memory_free:bytes + {_mib(dcgm.MEMORY_RESERVED_MIB)}
-or
-gpu_instance:memory_used:bytes + gpu_instance:memory_free:bytes"""
-"""Total framebuffer: as exposed, else used + free + reserved, else used + free, which is what pods can use."""
+{_device(dcgm.MEMORY_USED_RATIO)}"""
+"""The share of used framebuffer, everywhere used / (total - reserved)."""
 
 GROUP = Group(
     "gpugauge-normalize",
@@ -64,10 +71,7 @@ GROUP = Group(
         Recording("gpu_instance:memory_used:bytes", _mib(dcgm.MEMORY_USED_MIB)),
         Recording("gpu_instance:memory_free:bytes", _mib(dcgm.MEMORY_FREE_MIB)),
         Recording("gpu_instance:memory_total:bytes", MEMORY_TOTAL),
-        Recording(
-            "gpu_instance:memory_used:ratio",
-            "gpu_instance:memory_used:bytes / (gpu_instance:memory_used:bytes + gpu_instance:memory_free:bytes)",
-        ),
+        Recording("gpu_instance:memory_used:ratio", MEMORY_RATIO),
         Recording("gpu:temperature:celsius", _gpu(dcgm.TEMPERATURE)),
         Recording("gpu:memory_temperature:celsius", _gpu(dcgm.MEMORY_TEMPERATURE)),
         Recording("gpu:power:watts", _gpu(dcgm.POWER)),

@@ -47,9 +47,7 @@ NODES = table(
     _by("cluster, node", "sum", q.allocated_gpus(CLUSTER)),
     _by("cluster, node", "avg", f"{q.BUSY}{{{CLUSTER}}}"),
     _by("cluster, node", "avg", f"{q.TENSOR}{{{CLUSTER}}}"),
-    _by("cluster, node", "sum", f"{q.USED}{{{CLUSTER}}}")
-    + " / "
-    + _by("cluster, node", "sum", f"{q.TOTAL}{{{CLUSTER}}}"),
+    q.memory_share(lambda series: _by("cluster, node", "sum", series), CLUSTER),
     _by("cluster, node", "sum", f"{q.POWER}{{{CLUSTER}}}"),
     _by("cluster, node", "max", f"{q.TEMPERATURE}{{{CLUSTER}}}"),
 )
@@ -68,8 +66,7 @@ MODELS = table(
     _by("model", "sum", q.per_gpu(q.allocated_gpus(CLUSTER), CLUSTER, "model")),
     _by("model", "avg", q.per_device(f"{q.BUSY}{{{CLUSTER}}}", CLUSTER)),
     _by("model", "avg", q.per_device(f"{q.TENSOR}{{{CLUSTER}}}", CLUSTER)),
-    f"{_by('model', 'sum', q.per_device(f'{q.USED}{{{CLUSTER}}}', CLUSTER))}"
-    f" / {_by('model', 'sum', q.per_device(f'{q.TOTAL}{{{CLUSTER}}}', CLUSTER))}",
+    q.memory_share(lambda series: _by("model", "sum", q.per_device(series, CLUSTER)), CLUSTER),
     _by("model", "sum", q.per_gpu(f"{q.POWER}{{{CLUSTER}}}", CLUSTER, "model")),
 )
 

@@ -65,9 +65,9 @@ NOW = PanelRow(
             ),
             stat(
                 "Memory used",
-                "Framebuffer in use as a share of all framebuffer, unallocated GPUs included.",
+                "Framebuffer in use as a share of all that can be allocated, unallocated GPUs included.",
                 Unit.RATIO,
-                f"sum({q.USED}{{{CLUSTER}}}) / sum({q.TOTAL}{{{CLUSTER}}})",
+                q.memory_share("sum {}".format, CLUSTER),
             ),
             stat("Power", "Power that all GPUs draw now, added up.", Unit.WATT, f"sum({q.POWER}{{{CLUSTER}}})"),
         ),

@@ -68,9 +68,9 @@ NOW = PanelRow(
             ),
             stat(
                 "Memory used",
-                "Framebuffer in use as a share of all framebuffer of the node.",
+                "Framebuffer in use as a share of all of the node that can be allocated.",
                 Unit.RATIO,
-                f"sum({q.USED}{{{NODE}}}) / sum({q.TOTAL}{{{NODE}}})",
+                q.memory_share("sum {}".format, NODE),
             ),
         ),
         *sized(
@@ -217,7 +217,7 @@ INVENTORY = PanelRow(
             table(
                 "GPUs and MIG devices",
                 "Every device that the exporter exposes. A MIG-enabled GPU has no activity and no memory of its own: "
-                "see its MIG devices.",
+                "see its MIG devices. Memory is what can be allocated, without what the driver reserves.",
                 (
                     Column("node", "Node"),
                     Column("gpu", "GPU", width=60),

@@ -3,6 +3,8 @@
 `selection` is always the inner part of a selector, such as CLUSTER or NODE, which select by the dashboard's variables.
 """
 
+from collections.abc import Callable
+
 DEVICE = "cluster, node, UUID, GPU_I_ID, GPU_CI_ID"
 """What identifies a GPU or a MIG device in every recorded series."""
 GPU = "cluster, node, UUID"
@@ -83,6 +85,15 @@ def idle_allocated(selection: str) -> str:
     """1 for each allocated device that was idle over the window, 0 for any other."""
     idle = f"(avg_over_time({BUSY}{{{selection}}}[{WINDOW}]) < bool {IDLE_THRESHOLD})"
     return f"{idle} * on ({DEVICE}) ({ALLOCATED_PODS}{{{selection}}} > bool 0)"
+
+
+def memory_share(reduce: Callable[[str], str], selection: str) -> str:
+    """Used framebuffer as a share of what can be allocated, over the devices of which both are known.
+
+    `reduce` adds up the series of an expression.
+    """
+    used, total = f"{USED}{{{selection}}}", f"{TOTAL}{{{selection}}}"
+    return f"{reduce(f'({used} and on ({DEVICE}) {total})')} / {reduce(f'({total} and on ({DEVICE}) {used})')}"
 
 
 def below_threshold(comparison: str) -> str:
