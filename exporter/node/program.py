@@ -19,26 +19,19 @@ from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.config import NodeConfig
 from exporter.node.counters_watch import CountersWatch, UnusableCountersError
-from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.same_machine import on_this_machine
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.pci import PciBus
-from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import COMMAND, Reader
+from exporter.node.restart_need import DRIVER, RestartNeed
 from exporter.node.state_file.keeper import StateKeeper
 from exporter.program import ProgramEndpoints, run_until_signaled, serve
 from exporter.snapshot import Snapshot
 from exporter.source import Source
 
 logger = logging.getLogger(__name__)
-
-DRIVER = Path("/proc/driver/nvidia/version")
-"""There while the NVIDIA kernel driver is loaded, also in a container."""
-LIBRARY_MISSING_SECONDS = 300.0
-"""How long libraries may be missing. NVIDIA's container runtime injects the driver's only when a container starts."""
-LIBRARY_MISSING = frozenset({DcgmReason.LIBRARY_MISSING, NvmlReason.LIBRARY_MISSING})
 
 
 class NodeProgram:
@@ -55,13 +48,11 @@ class NodeProgram:
         pci: PciBus | None = None,
     ) -> None:
         self._config = config
-        self._clock = clock
-        self._driver = driver
+        self._restart = RestartNeed(clock, driver)
         self._pci = pci or PciBus()
         # The bus of this machine says nothing about simulated GPUs, nor about those of a host engine elsewhere.
         self._scans_bus = config.source != "simulated" and (config.remote is None or on_this_machine(config.remote))
         self._reload = threading.Event()
-        self._library_missing_since: float | None = None
         self._unusable: str | None = None
         self._counters_watch = CountersWatch(config.counters_file, config.usual_counters_file, clock)
         self._keeper = state_keeper(config)
@@ -78,7 +69,7 @@ class NodeProgram:
             self._reload.clear()
             self._reload_counters(asked=asked)
         snapshot = self._collect_and_remember()
-        self._note_missing_library(snapshot)
+        self._restart.note(snapshot)
         return snapshot
 
     def reload(self) -> None:
@@ -87,10 +78,7 @@ class NodeProgram:
 
     def restart_needed(self) -> str | None:
         """A message when only a restart of the container can help, else None."""
-        since = self._library_missing_since
-        if since is not None and self._clock() - since > LIBRARY_MISSING_SECONDS:
-            return "a driver is loaded on this node but its libraries are missing in this container"
-        return None
+        return self._restart.message()
 
     def unready(self) -> str | None:
         """One message, without its path, while no counters file is in use because it cannot be used, else None."""
@@ -196,13 +184,6 @@ class NodeProgram:
         if not self._scans_bus:
             return self._config.expected_gpus
         return max(self._config.expected_gpus, self._pci.count_gpus())
-
-    def _note_missing_library(self, snapshot: Snapshot) -> None:
-        missing = any(health.reason in LIBRARY_MISSING for health in snapshot.health)
-        if not (missing and self._driver.exists()):
-            self._library_missing_since = None
-        elif self._library_missing_since is None:
-            self._library_missing_since = self._clock()
 
 
 def _wanted(counters: Counters) -> tuple[WantedField, ...]:

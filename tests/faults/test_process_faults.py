@@ -10,7 +10,8 @@ from exporter import cli
 from exporter.collection_loop import LATE_MIN_SECONDS, STALLED_GRACE_SECONDS, STALLED_INTERVALS
 from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.node.config import node_config
-from exporter.node.program import LIBRARY_MISSING_SECONDS, NodeProgram
+from exporter.node.program import NodeProgram
+from exporter.node.restart_need import PATIENCE_SECONDS
 from exporter.snapshot import Snapshot, SourceHealth
 from tests.clock import Clock
 from tests.fakes.endpoints import serving
@@ -79,7 +80,7 @@ def test_a_collection_that_fails_exposes_nothing_old_and_the_next_one_is_made(ro
         'gpugauge_source_problem{source="dcgm",reason="library_missing"} 1',
     ),
     absent=("DCGM_", "gpugauge_device_info"),
-    recovery=f"{RESTARTED}, because `/livez` fails after {LIBRARY_MISSING_SECONDS:.0f} s",
+    recovery=f"{RESTARTED}, because `/livez` fails after {PATIENCE_SECONDS:.0f} s",
 )
 @pytest.mark.process
 def test_libraries_that_only_a_new_container_can_have_end_the_program(tmp_path, row):
@@ -91,7 +92,7 @@ def test_libraries_that_only_a_new_container_can_have_end_the_program(tmp_path, 
         with collecting(program.collect, program.restart_needed, program.unready) as get:
             row.wait_until_shown(get)
             assert get("/livez")[0] == 200
-            clock.now += LIBRARY_MISSING_SECONDS + 1
+            clock.now += PATIENCE_SECONDS + 1
             until(lambda: get("/livez")[0] == 503)
     finally:
         program.close()

@@ -18,8 +18,8 @@ class NvmlReason(Reason):
     )
     DRIVER_MISMATCH = (
         "driver_mismatch",
-        "The driver was replaced while its library was loaded; the reader process is started again.",
-        "Usually none. If it stays, restart the pod: the container still has the old driver's libraries.",
+        "The driver and its library have different versions: the driver was replaced. The reader process is replaced.",
+        "Usually none. If it lasts 5 minutes, /livez fails, and the kubelet restarts the container with the new one.",
     )
     NOT_INITIALIZED = (
         "not_initialized",

@@ -52,11 +52,11 @@ FATAL: Mapping[int, tuple[NvmlReason, str]] = {
         NvmlReason.LIBRARY_MISSING,
         "libnvidia-ml.so.1 cannot be loaded: is the driver visible in this container?",
     ),
-    # After a driver upgrade the loaded library no longer fits the kernel module.
-    # pynvml never unloads the library, so that only a new process loads the new one.
+    # After a driver update the loaded library no longer fits the kernel module.
+    # pynvml never unloads the library, so that only a new process loads the new one, if this container has it.
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
         NvmlReason.DRIVER_MISMATCH,
-        "the driver was replaced while its library was loaded; this process has to start again",
+        "the driver and its library have different versions: the driver was replaced; a new process loads the library",
     ),
 }
 """Codes that end the session with the library: (reason, message)."""

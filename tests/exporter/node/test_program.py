@@ -20,7 +20,8 @@ from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.node.config import node_config
 from exporter.node.counters_watch import MAX_COUNTERS_BYTES, load_counters
 from exporter.node.devices.pci import PciBus
-from exporter.node.program import LIBRARY_MISSING_SECONDS, NodeProgram
+from exporter.node.program import NodeProgram
+from exporter.node.restart_need import PATIENCE_SECONDS
 from exporter.node.simulation.scenario import load
 from exporter.node.state_file.content import RememberedGpu
 from exporter.node.state_file.file import StateFile
@@ -78,11 +79,11 @@ def test_a_library_missing_for_five_minutes_beside_a_loaded_driver_needs_a_resta
     now, driver = [100.0], tmp_path / "version"
     made = program("--source", "dcgm", driver=driver, clock=lambda: now[0])
     first_snapshot(made, library_missing)
-    now[0] += 2 * LIBRARY_MISSING_SECONDS
+    now[0] += 2 * PATIENCE_SECONDS
     assert made.restart_needed() is None  # a node without a driver needs no library
     driver.touch()
     first_snapshot(made, library_missing)
-    now[0] += LIBRARY_MISSING_SECONDS
+    now[0] += PATIENCE_SECONDS
     assert made.restart_needed() is None
     now[0] += 1
     assert "libraries are missing" in made.restart_needed()
