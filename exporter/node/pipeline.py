@@ -113,7 +113,7 @@ class NodePipeline:
                 *self._inventory.families(readings, max(self._expected(), len(self._known))),
                 unsupported(readings, self._names, self._hostname),
                 *allocation_families,
-                *self._state_families(cycle, attribution, by_field, readings),
+                *self._state_families(cycle, attribution, devices.by_field, readings),
             ),
             health=tuple(cycle.health),
             problems=tuple(SourceProblem(readings.source, *problem) for problem in readings.problems),
