@@ -38,6 +38,9 @@ def _single(function: Callable[..., RawValue], *arguments: int) -> Callable[[Any
     return lambda handle: (function(handle, *arguments),)
 
 
+_NO_MEMORY: tuple[RawValue | None, ...] = (None, None, None, None, None)
+
+
 def _memory(handle: Any) -> tuple[RawValue | None, ...]:
     """Read total, free, used and reserved memory in bytes, and used / (total - reserved) as DCGM computes field 254.
 
@@ -52,9 +55,9 @@ def _memory(handle: Any) -> tuple[RawValue | None, ...]:
         if error.value != FUNCTION_NOT_FOUND:
             raise
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-        return (memory.total, memory.free, memory.used, None, None) if memory.total else (None,) * 5
+        return (memory.total, memory.free, memory.used, None, None) if memory.total else _NO_MEMORY
     if not memory.total:
-        return (None,) * 5
+        return _NO_MEMORY
     usable_bytes = memory.total - memory.reserved
     ratio = memory.used / usable_bytes if usable_bytes > 0 else None
     return memory.total, memory.free, memory.used, memory.reserved, ratio
