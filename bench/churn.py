@@ -29,9 +29,9 @@ from bench.table import BenchSection, Figure
 from exporter.collection_loop import CollectionLoop
 from exporter.node.counters_watch import load_counters
 from exporter.node.dcgm import layout
+from exporter.node.dcgm.clocks import Clocks
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.library import DcgmLibrary
-from exporter.node.dcgm.session import Clocks
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.pipeline import NodePipeline, NodeSources

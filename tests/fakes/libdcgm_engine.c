@@ -251,7 +251,10 @@ API status_t dcgmStartEmbedded(uint32_t mode, handle_t *handle)
     struct embedded_v1 parameters = {.version = VERSION_OF(struct embedded_v1, 1), .mode = mode};
     if (!handle)
         return ST_BADPARAM;
-    status_t status = dcgmStartEmbedded_v2(&parameters);
+    status_t status = table_fault("dcgmStartEmbedded");
+    if (status != ST_OK)
+        return status;
+    status = dcgmStartEmbedded_v2(&parameters);
     if (status == ST_OK)
         *handle = parameters.handle;
     return status;

@@ -6,9 +6,8 @@ In: an open connection and what the engine lists. Out: an `EngineInventory`.
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.inventory import DescribedGpus, DeviceList, EngineInventory
-from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.live_reader import LiveReader
-from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.status_scope import require_any
 from exporter.node.dcgm.topology import EngineTopology, hierarchy_rows
 from exporter.node.devices import field_ids
 from exporter.node.devices.device_source import WantedField
@@ -36,36 +35,34 @@ def discover(
 ) -> EngineInventory:
     """Describe every device of the topology. Known GPUs that are missing now are `down`.
 
-    `live` asks the driver, which takes a few dozen milliseconds. Raises SourceError.
+    A GPU that cannot describe itself is down, a MIG device that cannot is left out. `live` asks the driver, which takes
+    a few dozen milliseconds. Raises SourceError.
     """
+    values, rejected = live.each([(layout.ENTITY_GPU, gpu_id) for gpu_id in topology.readable], _GPU_FIELDS)
+    require_any(tuple(values), tuple(rejected.values()))
     rows = hierarchy_rows(topology.hierarchy)
-    values = live([(layout.ENTITY_GPU, gpu_id) for gpu_id in topology.readable], _GPU_FIELDS)
-    values |= live([row.entity for row in rows], _INSTANCE_FIELDS)
+    of_instances, rejected_instances = live.each([row.entity for row in rows], _INSTANCE_FIELDS)
+    rejected |= rejected_instances
+    values |= of_instances | _values_of_unreadable(topology, live)
+    listing = DeviceList(values, [row for row in rows if row.entity not in rejected], driver)
     for gpu_id, state in topology.gpus:
-        if state in layout.GPU_UNREADABLE:
-            values |= _values_of_unreadable(live, gpu_id)
-    listing = DeviceList(values, rows, driver)
-    for gpu_id, state in topology.gpus:
-        if state in layout.GPU_UNREADABLE:
-            listing.add_unreadable(gpu_id, connection.architecture(gpu_id), known.by_id.get(gpu_id))
+        architecture = connection.architecture(gpu_id)
+        if state in layout.GPU_UNREADABLE or (layout.ENTITY_GPU, gpu_id) in rejected:
+            listing.add_unreadable(gpu_id, architecture, known.by_id.get(gpu_id))
         else:
-            listing.add_gpu(gpu_id, connection.architecture(gpu_id))
+            listing.add_gpu(gpu_id, architecture)
     listing.add_missing(known.by_uuid)
-    if topology.problem:
-        message = f"MIG devices cannot be listed: {topology.problem}"
-        listing.problems.append((DcgmReason.HIERARCHY_UNREADABLE, message))
+    listing.add_problems(topology.problems)
+    listing.add_rejected(rejected)
     return listing.inventory()
 
 
-def _values_of_unreadable(live: LiveReader, gpu_id: int) -> dict[tuple[int, int, int], SampleValue]:
-    """Read what a GPU in an unreadable state still has, in a call of its own: this call may fail.
+def _values_of_unreadable(topology: EngineTopology, live: LiveReader) -> dict[tuple[int, int, int], SampleValue]:
+    """Read what GPUs in an unreadable state still have, in calls of their own, which may fail.
 
     A detached GPU has its name, UUID and bus id (4.5 and newer, source). A lost GPU has blanks with status OK, also
     for its UUID (4.6.0, measured).
     """
-    try:
-        return live([(layout.ENTITY_GPU, gpu_id)], _GPU_FIELDS)
-    except StatusError as error:
-        if error.reason in (DcgmReason.CONNECTION_LOST, DcgmReason.TIMEOUT):
-            raise
-        return {}
+    unreadable = [(layout.ENTITY_GPU, gpu_id) for gpu_id, state in topology.gpus if state in layout.GPU_UNREADABLE]
+    values, _ = live.each(unreadable, _GPU_FIELDS)
+    return values

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from exporter.node.dcgm import layout
+from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.live_reader import Entity, ValuesByEntity
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.topology import HierarchyEntry
@@ -29,7 +30,7 @@ class EngineInventory:
     problems: tuple[tuple[str, str], ...]
     """(reason, message)."""
     complete: bool = True
-    """Whether every readable GPU has a UUID; a GPU without one is not among the devices."""
+    """Whether every readable GPU and MIG device could be identified."""
 
     @property
     def readable(self) -> tuple[int, ...]:
@@ -67,7 +68,7 @@ class DeviceList:
         self._complete = True
         self._unnamed: list[int] = []
         """Engine ids of unreadable GPUs without a UUID."""
-        self.problems: list[tuple[str, str]] = []
+        self._problems: list[tuple[str, str]] = []
 
     def add_unreadable(self, gpu_id: int, architecture: str, known: Device | None) -> None:
         """Add a GPU that cannot be read, as down: as it describes itself, else as it was known under its id."""
@@ -107,19 +108,31 @@ class DeviceList:
         for gpu_id in self._unnamed[len(missing) :]:
             self._unidentified(gpu_id)
 
+    def add_problems(self, problems: Iterable[tuple[str, str]]) -> None:
+        """Add problems: (reason, message)."""
+        self._problems += problems
+
+    def add_rejected(self, rejected: Mapping[Entity, StatusError]) -> None:
+        """Note that the identity of these entities cannot be read now, because of the engine's answer."""
+        self._complete = self._complete and not rejected
+        self._problems += [
+            (error.reason, f"identity of the engine's entity {kind}/{number}: {error}")
+            for (kind, number), error in rejected.items()
+        ]
+
     def inventory(self) -> EngineInventory:
         return EngineInventory(
             tuple(self._devices),
             tuple(self._entities),
             self._entities_of_gpu,
             tuple(self._down),
-            tuple(self.problems),
+            tuple(self._problems),
             self._complete,
         )
 
     def _unidentified(self, gpu_id: int) -> None:
         message = f"the engine lists a GPU (its id {gpu_id}) without a UUID"
-        self.problems.append((DcgmReason.DEVICE_UNIDENTIFIED, message))
+        self._problems.append((DcgmReason.DEVICE_UNIDENTIFIED, message))
 
     def _add(self, device: Device, entity: Entity | None) -> None:
         self._devices.append(device)

@@ -95,9 +95,11 @@ GPU_OK = 1
 GPU_STATES = {"unsupported": 2, "inaccessible": 3, "lost": 4, "disabled": 6, "detached": 7}
 """The states in which a GPU has no values, by name.
 
-An old display card is unsupported: it is listed, but no group takes it (4.6.0, measured).
+An old display adapter is unsupported: it is listed, but no group takes it (4.6.0, measured).
 """
-GPU_UNREADABLE = frozenset(GPU_STATES.values())
+STATE_UNANSWERED = -1
+"""Not a state of libdcgm: the call that asks for it was rejected."""
+GPU_UNREADABLE = frozenset({STATE_UNANSWERED, *GPU_STATES.values()})
 
 # Status codes (dcgmReturn_t), of a call or of a single value.
 OK = 0
@@ -116,6 +118,7 @@ NO_PERMISSION = -17
 GPU_LOST = -18
 RESET_REQUIRED = -19
 FUNCTION_NOT_FOUND = -20
+GPU_NOT_SUPPORTED = -22  # a GPU in state 2, such as an old display adapter
 CONNECTION_LOST = -21  # no engine, or the connection ended: libdcgm does not open it again (4.6.0, source)
 MAX_LIMIT = -24
 DUPLICATE_KEY = -26  # a field group's name is taken, by any client of the engine (4.6.0, measured)

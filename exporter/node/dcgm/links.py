@@ -14,8 +14,9 @@ from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.inventory import EngineInventory
 from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.live_reader import Entity
-from exporter.node.dcgm.reads import WatchTarget
 from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.status_scope import OF_THE_ENGINE
+from exporter.node.dcgm.targets import WatchTarget
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.link import Link
 from exporter.node.devices.read_plan import WATCH_GROUPS
@@ -40,7 +41,7 @@ def find_links(
     try:
         states = connection.link_states()
     except StatusError as error:
-        if error.reason in (DcgmReason.CONNECTION_LOST, DcgmReason.TIMEOUT):
+        if error.status in OF_THE_ENGINE:
             raise
         return EngineLinks(problems=((DcgmReason.LINKS_UNREADABLE, f"NVLinks cannot be listed: {error}"),))
     found = [
@@ -54,12 +55,15 @@ def find_links(
     return EngineLinks(tuple(link for link, _ in found), tuple(entity for _, entity in found))
 
 
-def link_targets(found: EngineLinks, wanted: Mapping[int, WantedField]) -> list[WatchTarget]:
+def link_targets(
+    found: EngineLinks, inventory: EngineInventory, wanted: Mapping[int, WantedField]
+) -> list[WatchTarget]:
     """Return what to watch and read of these links: every wanted field of a link. Positions are those of the links."""
     positions = tuple(range(len(found.links)))
+    gpus = tuple(inventory.devices[link.gpu].uuid for link in found.links)
     targets = []
     for watch in WATCH_GROUPS:
         fields = tuple(field.id for field in wanted.values() if field.scope == "link" and field.watch == watch)
         if fields and positions:
-            targets.append(WatchTarget(watch, found.entities, positions, fields))
+            targets.append(WatchTarget(watch, found.entities, positions, gpus, fields))
     return targets

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.connection import EngineConnection
+from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.records import RecordBuffer, RecordReader
+from exporter.node.dcgm.status_scope import OF_THE_ENGINE
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.readings import SampleValue
 
@@ -40,6 +42,28 @@ class LiveReader:
         for begin in range(0, len(entities), step):
             values |= self._read(entities[begin : begin + step], fields)
         return values
+
+    def each(
+        self, entities: Sequence[Entity], fields: Sequence[WantedField]
+    ) -> tuple[dict[tuple[int, int, int], SampleValue], dict[Entity, StatusError]]:
+        """Return the values as a call does, and the entities of which none can be read, with the engine's answer.
+
+        Raises StatusError when the failure is the engine's.
+        """
+        if not entities:
+            return {}, {}
+        try:
+            return self(entities, fields), {}
+        except StatusError as error:
+            if error.status in OF_THE_ENGINE:
+                raise
+            if len(entities) == 1:
+                return {}, {entities[0]: error}
+        middle = len(entities) // 2
+        (first, not_first), (second, not_second) = (
+            self.each(half, fields) for half in (entities[:middle], entities[middle:])
+        )
+        return first | second, not_first | not_second
 
     def _read(
         self, entities: Sequence[Entity], fields: Sequence[WantedField]

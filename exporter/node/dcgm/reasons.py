@@ -111,6 +111,11 @@ class DcgmReason(Reason):
     )
     GPU_LOST = ("gpu_lost", "A GPU fell off the bus.", "Drain the node and reboot it; replace the GPU if it recurs.")
     GPU_DETACHED = ("gpu_detached", "A GPU was unbound from the driver.", "None if planned; otherwise bind it again.")
+    GPU_UNSUPPORTED = (
+        "gpu_unsupported",
+        "DCGM does not support a GPU, such as an old display adapter; the GPU counts as down.",
+        "None; its values can only be read through NVML (--source nvml).",
+    )
     RESET_REQUIRED = ("reset_required", "A GPU needs a reset.", "Drain the node and reset the GPU.")
     LIMIT_REACHED = (
         "limit_reached",
@@ -174,6 +179,7 @@ BY_STATUS: dict[int, DcgmReason] = {
     layout.UNKNOWN_FIELD: DcgmReason.UNKNOWN_FIELD,
     layout.NO_PERMISSION: DcgmReason.NO_PERMISSION,
     layout.GPU_LOST: DcgmReason.GPU_LOST,
+    layout.GPU_NOT_SUPPORTED: DcgmReason.GPU_UNSUPPORTED,
     layout.RESET_REQUIRED: DcgmReason.RESET_REQUIRED,
     layout.FUNCTION_NOT_FOUND: DcgmReason.FUNCTION_MISSING,
     layout.CONNECTION_LOST: DcgmReason.CONNECTION_LOST,

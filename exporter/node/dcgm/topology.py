@@ -9,6 +9,7 @@ from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.live_reader import Entity
 from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.status_scope import OF_THE_ENGINE, require_any
 
 
 class HierarchyEntry(NamedTuple):
@@ -35,8 +36,8 @@ class EngineTopology:
     They contain the GPU's UUID, the NVML ids and the profile, not only entity ids: an entity id is its GPU's id times
     the number of possible instances plus an index, and is used again after a change of MIG (4.6.0, source).
     """
-    problem: str = ""
-    """Why the hierarchy cannot be read; empty when it can."""
+    problems: tuple[tuple[str, str], ...] = ()
+    """(reason, message): why the hierarchy or the state of a GPU cannot be read."""
 
     @property
     def readable(self) -> tuple[int, ...]:
@@ -46,17 +47,35 @@ class EngineTopology:
 
 def read_topology(connection: EngineConnection) -> EngineTopology:
     """Read the GPUs and instances that the engine lists now. Raises SourceError."""
-    gpus = tuple((gpu_id, connection.gpu_state(gpu_id)) for gpu_id in connection.gpu_ids())
+    gpus, problems = _states(connection)
     try:
         rows = connection.hierarchy()
     except StatusError as error:
-        if error.reason in (DcgmReason.CONNECTION_LOST, DcgmReason.TIMEOUT):
+        if error.status in OF_THE_ENGINE:
             raise
         # An engine without root rights answers -29 (4.6.0, source); its GPUs can be read all the same.
-        return EngineTopology(gpus, b"", str(error))
+        problem = (DcgmReason.HIERARCHY_UNREADABLE, f"MIG devices cannot be listed: {error}")
+        return EngineTopology(gpus, b"", (*problems, problem))
     # Only the rows in use: what is behind them in the record is not defined.
     size = layout.Hierarchy.rows.offset + ctypes.sizeof(layout.HierarchyRow) * rows.count
-    return EngineTopology(gpus, bytes(memoryview(rows).cast("B")[:size]))
+    return EngineTopology(gpus, bytes(memoryview(rows).cast("B")[:size]), problems)
+
+
+def _states(connection: EngineConnection) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[str, str], ...]]:
+    """Read the state of each GPU; return them, and a problem for each GPU that has none."""
+    states: list[tuple[int, int]] = []
+    errors: dict[int, StatusError] = {}
+    for gpu_id in connection.gpu_ids():
+        try:
+            states.append((gpu_id, connection.gpu_state(gpu_id)))
+        except StatusError as error:
+            if error.status in OF_THE_ENGINE:
+                raise
+            states.append((gpu_id, layout.STATE_UNANSWERED))
+            errors[gpu_id] = error
+    require_any([state for _, state in states if state != layout.STATE_UNANSWERED], list(errors.values()))
+    problems = tuple((error.reason, f"state of the engine's GPU {gpu_id}: {error}") for gpu_id, error in errors.items())
+    return tuple(states), problems
 
 
 def hierarchy_rows(raw: bytes) -> tuple[HierarchyEntry, ...]:

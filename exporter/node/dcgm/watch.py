@@ -1,33 +1,33 @@
 """Makes the watches of one connection: the engine then samples these fields of these entities on a timer, for us.
 
 A watch refers to an entity group and a field group, which are made and destroyed here too. Fields that an engine does
-not support are found by trial.
+not know are found by trial.
 """
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.library import StatusError
+from exporter.node.dcgm.status_scope import OF_THE_ENGINE
+from exporter.node.dcgm.targets import Entities, WatchTarget
 from exporter.node.devices.device_source import WatchGroup
 from exporter.node.devices.validity import EVENT_SECONDS, MAX_AGE_INTERVALS
 
-Entities = tuple[tuple[int, int], ...]
-
-_UNKNOWN_FIELD = frozenset({layout.BAD_PARAMETER, layout.UNKNOWN_FIELD, layout.FIELD_UNSUPPORTED})
-_UNSUPPORTED_FIELD: Mapping[WatchGroup, frozenset[int]] = {
-    "basic": _UNKNOWN_FIELD | {layout.NOT_SUPPORTED, layout.NO_PERMISSION, layout.REQUIRES_ROOT},
-    "event": _UNKNOWN_FIELD | {layout.NOT_SUPPORTED, layout.NO_PERMISSION, layout.REQUIRES_ROOT},
-    "profiling": _UNKNOWN_FIELD,
-}
-"""Statuses of a watch that one field can cause. Every other status of a profiling watch concerns all its fields."""
+_UNKNOWN = frozenset({layout.BAD_PARAMETER, layout.UNKNOWN_FIELD, layout.NOT_SUPPORTED, layout.FIELD_UNSUPPORTED})
+"""Answers to a field group of one field that the engine does not know."""
 _NAME_ATTEMPTS = 3
 _MIN_PROFILING_INTERVAL = 1.0
 """Seconds. Before Hopper, fields that do not fit into one group of hardware counters take turns within an interval: a
 shorter one costs more and gives no better values."""
 _MIN_KEEP_SECONDS = 60.0
+
+
+def watch_interval(watch: WatchGroup, interval: float) -> float:
+    """Return how often the engine samples a watch group, in seconds; `interval` is the collection interval."""
+    return max(interval, _MIN_PROFILING_INTERVAL) if watch == "profiling" else interval
 
 
 class Watches:
@@ -43,45 +43,80 @@ class Watches:
         self._entity_groups: dict[Entities, int] = {}
         self._field_groups: dict[tuple[int, ...], int] = {}
         self._watched: list[tuple[int, int]] = []
-        self.unsupported: dict[tuple[int, int], StatusError] = {}
-        """By entity kind and field: what this engine does not watch, found by trial, and its answer."""
+        self.unknown: dict[int, StatusError] = {}
+        """The fields that this engine does not know, found by trial, and its answer."""
 
-    def watch_supported(self, entities: Entities, fields: Sequence[int], watch: WatchGroup) -> tuple[int, ...]:
-        """Watch those of the fields that the engine supports, and return them. All entities are of one kind.
+    def known(self, fields: Sequence[int]) -> tuple[tuple[int, ...], dict[int, StatusError]]:
+        """Return the fields of which a group can be made, and those of which none can now, with the engine's answer.
 
-        The others are remembered as unsupported. Raises StatusError when the failure is not due to a field.
+        Fields that this engine does not know are in neither. Raises StatusError when the failure is the engine's.
         """
-        wanted = tuple(field for field in fields if (entities[0][0], field) not in self.unsupported)
-        if not wanted:
-            return ()
-        try:
-            self.watch(entities, wanted, watch)
-        except StatusError as error:
-            if error.status not in _UNSUPPORTED_FIELD[watch]:
-                raise
-            if len(wanted) == 1:
-                self.unsupported[entities[0][0], wanted[0]] = error
-                return ()
-            # The status does not name the field, and no call of libdcgm lists the fields of an engine: field metadata
-            # (DcgmFieldGetById) are the library's own, which can be of another version (source). So trials find out.
-            self._find_unsupported(entities, wanted, watch)
-            return self.watch_supported(entities, wanted, watch)
-        return wanted
+        wanted = tuple(field for field in fields if field not in self.unknown)
+        error = self._field_group_error(wanted) if wanted else None
+        if error is None:
+            return wanted, {}
+        if error.status in OF_THE_ENGINE:
+            raise error
+        if len(wanted) == 1:
+            if error.status in _UNKNOWN:
+                self.unknown[wanted[0]] = error
+                return (), {}
+            return (), {wanted[0]: error}
+        # The status does not name the field, and no call of libdcgm lists the fields of an engine: field metadata
+        # (DcgmFieldGetById) are the library's own, which can be of another version (source). So trials find out.
+        middle = len(wanted) // 2
+        (first, not_now), (second, neither) = (self.known(half) for half in (wanted[:middle], wanted[middle:]))
+        for half in (first, second):
+            self._destroy_field_group(half)
+        return first + second, not_now | neither
 
-    def watch(self, entities: Entities, fields: tuple[int, ...], watch: WatchGroup) -> None:
+    def admit(self, entities: Entities) -> dict[tuple[int, int], StatusError]:
+        """Make the group of these entities. Returns those that no group takes, and the engine's answer.
+
+        Raises StatusError when the failure is the engine's.
+        """
+        if entities in self._entity_groups:
+            return {}
+        group = self._entity_groups[entities] = self._new_entity_group()
+        rejected: dict[tuple[int, int], StatusError] = {}
+        for kind, number in entities:
+            # A GPU in state 2 (unsupported) is rejected with -22, one in state 4 (lost) with -18 (4.6.0, measured).
+            status = self._connection.status("dcgmGroupAddEntity", group, kind, number)
+            if status in OF_THE_ENGINE:
+                raise StatusError("dcgmGroupAddEntity", status)
+            if status != layout.OK:
+                rejected[kind, number] = StatusError("dcgmGroupAddEntity", status)
+        if rejected:
+            self._destroy_entity_group(entities)
+        return rejected
+
+    def watch(self, target: WatchTarget) -> None:
         """Watch exactly these fields. When one cannot be watched, none is (4.6.0, source). Raises StatusError.
 
         That is why basic, profiling and event fields are watched by calls of their own.
         """
-        groups = self._entity_group(entities), self._field_group(fields)
-        interval = max(self._interval, _MIN_PROFILING_INTERVAL) if watch == "profiling" else self._interval
-        keep = EVENT_SECONDS if watch == "event" else max(MAX_AGE_INTERVALS * interval, _MIN_KEEP_SECONDS)
+        for error in self.admit(target.entities).values():
+            raise error
+        groups = self._entity_groups[target.entities], self._field_group(target.fields)
+        interval = watch_interval(target.watch, self._interval)
+        keep = EVENT_SECONDS if target.watch == "event" else max(MAX_AGE_INTERVALS * interval, _MIN_KEEP_SECONDS)
         # The interval is in microseconds, the time to keep samples in seconds. The engine keeps them for the longest of
         # that time, the number of samples times the interval, and 1 s (4.6.0, source): 0 samples adds nothing. It reads
         # watched fields once before this call returns, except profiling fields: those are blank until one interval
         # later (4.6.0, measured).
         self._connection.call("dcgmWatchFields", *groups, round(interval * 1e6), keep, 0)
         self._watched.append(groups)
+
+    def discard(self, target: WatchTarget) -> None:
+        """Undo an attempt to watch a target: end its watch, if there is one, and destroy the groups of nothing else."""
+        groups = self._entity_groups.get(target.entities, 0), self._field_groups.get(target.fields, 0)
+        if groups in self._watched:
+            self._watched.remove(groups)
+            self._connection.status("dcgmUnwatchFields", *groups)
+        if groups[1] not in {field_group for _, field_group in self._watched}:
+            self._destroy_field_group(target.fields)
+        if groups[0] not in {entity_group for entity_group, _ in self._watched}:
+            self._destroy_entity_group(target.entities)
 
     def close(self) -> None:
         """Remove every watch and group. Never raises: an engine that is gone has forgotten them anyway.
@@ -92,40 +127,23 @@ class Watches:
         # Watches first: they refer to the groups.
         for entity_group, field_group in self._watched:
             self._connection.status("dcgmUnwatchFields", entity_group, field_group)
-        for field_group in self._field_groups.values():
-            self._connection.status("dcgmFieldGroupDestroy", field_group)
-        for entity_group in self._entity_groups.values():
-            self._connection.status("dcgmGroupDestroy", entity_group)
-        self._watched, self._field_groups, self._entity_groups = [], {}, {}
+        self._watched = []
+        for fields in tuple(self._field_groups):
+            self._destroy_field_group(fields)
+        for entities in tuple(self._entity_groups):
+            self._destroy_entity_group(entities)
 
-    def _find_unsupported(self, entities: Entities, fields: tuple[int, ...], watch: WatchGroup) -> None:
-        """Try halves of the fields until each unsupported one is found alone. No watch of a trial remains."""
-        middle = len(fields) // 2
-        for half in (fields[:middle], fields[middle:]):
-            try:
-                self.watch(entities, half, watch)
-            except StatusError as error:
-                if error.status not in _UNSUPPORTED_FIELD[watch]:
-                    raise
-                if len(half) == 1:
-                    self.unsupported[entities[0][0], half[0]] = error
-                else:
-                    self._find_unsupported(entities, half, watch)
-            else:
-                # An engine has one watch per connection, entity and field (4.6.0, measured), whatever groups it was
-                # made with. So the trial's watch ends before the final one begins, not after it.
-                self._connection.status("dcgmUnwatchFields", *self._watched.pop())
-            self._destroy_field_group(half)
+    def _new_entity_group(self) -> int:
+        group = ctypes.c_size_t()
+        self._create("dcgmGroupCreate", group, layout.GROUP_EMPTY)
+        return group.value
 
-    def _entity_group(self, entities: Entities) -> int:
-        if entities not in self._entity_groups:
-            group = ctypes.c_size_t()
-            self._create("dcgmGroupCreate", group, layout.GROUP_EMPTY)
-            self._entity_groups[entities] = group.value
-            for kind, number in entities:
-                # A GPU in state 2 (unsupported) is rejected with -22, one in state 4 (lost) with -18 (4.6.0, measured).
-                self._connection.call("dcgmGroupAddEntity", group, kind, number)
-        return self._entity_groups[entities]
+    def _field_group_error(self, fields: tuple[int, ...]) -> StatusError | None:
+        try:
+            self._field_group(fields)
+        except StatusError as error:
+            return error
+        return None
 
     def _field_group(self, fields: tuple[int, ...]) -> int:
         if fields not in self._field_groups:
@@ -139,6 +157,11 @@ class Watches:
         group = self._field_groups.pop(fields, None)
         if group is not None:
             self._connection.status("dcgmFieldGroupDestroy", group)
+
+    def _destroy_entity_group(self, entities: Entities) -> None:
+        group = self._entity_groups.pop(entities, None)
+        if group is not None:
+            self._connection.status("dcgmGroupDestroy", group)
 
     def _create(self, function: str, group: ctypes.c_size_t, *arguments: object) -> None:
         """Create a group under a name that is in use nowhere. Raises StatusError.

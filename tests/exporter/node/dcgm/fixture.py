@@ -3,8 +3,8 @@
 import json
 import os
 
+from exporter.node.dcgm.clocks import Clocks
 from exporter.node.dcgm.library import open_library
-from exporter.node.dcgm.session import Clocks
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.field import fields as known_fields

@@ -23,7 +23,7 @@ class RejectingLibrary(DcgmLibrary):
         if function == "dcgmFieldGroupCreate" and status == 0:
             self.groups[arguments[4]._obj.value] = tuple(arguments[2])
         if function == "dcgmGroupAddEntity" and status == 0:
-            self.entities.setdefault(arguments[1].value, []).append(arguments[3])
+            self.entities.setdefault(arguments[1], []).append(arguments[3])
         return status
 
 

@@ -251,7 +251,7 @@ def test_profiling_that_was_in_use_is_tried_again_after_a_pause(engine_of):
 
 def test_after_a_final_rejection_profiling_is_not_tried_again_until_the_engine_restarts(engine_of):
     engine = engine_of(document(gpu_spec(0), events=[{"event": "restart", "at": 5000.0}]))
-    load = rejecting(lambda fields, _: -33 if fields == (1004,) and engine.t < 4000 else 0)
+    load = rejecting(lambda fields, _: -36 if fields == (1004,) and engine.t < 4000 else 0)
     source = engine.source(150, 1004, load=load)
     source.read()
     engine.at(4500.0)
@@ -269,6 +269,45 @@ def test_profiling_rejected_for_one_gpu_is_watched_on_the_others(engine_of):
         uuid_of(2): 0.25,
     }
     assert rejected(readings) == {(1004, "not_supported"): 1}
+
+
+def test_of_a_mixed_node_only_the_gpu_that_needs_the_missing_profiling_module_has_no_profiling(engine_of):
+    gpus = (gpu_spec(0), gpu_spec(1, architecture="turing"), gpu_spec(2))
+    engine = engine_of(document(*gpus, profiling_module=False))
+    readings = engine.settled(engine.source(150, 1001, 1004))
+    assert {key[0] for key in samples(readings) if key[3] == 1004} == {uuid_of(0), uuid_of(2)}
+    assert {key[0] for key in samples(readings) if key[3] == 150} == {uuid_of(n) for n in range(3)}
+    assert rejected(readings)[1004, "not_supported"] == 1
+    assert [reason for reason, _ in readings.problems] == ["profiling_module_not_loaded"]
+    assert readings.down == ()
+
+
+def test_profiling_without_its_module_is_tried_again(engine_of):
+    engine = engine_of(document(gpu_spec(0)))
+    load = rejecting(lambda fields, _: -33 if fields == (1004,) and engine.t < 40 else 0)
+    source = engine.source(150, 1004, load=load)
+    assert source.read().problems
+    engine.at(100.0)
+    readings = engine.settled(source)
+    assert (readings.problems, samples_of_gpu(readings)) == ((), {150: 40, 1004: 0.25})
+
+
+def test_profiling_that_is_blank_after_its_first_watch_is_not_counted_as_rejected(engine_of):
+    engine = engine_of(document(gpu_spec(0)))
+    source = engine.source(150, 1004)
+    first = source.read()
+    assert (samples_of_gpu(first), rejected(first)) == ({150: 40}, {})
+    engine.at(1.0)
+    assert samples_of_gpu(source.read()) == {150: 40, 1004: 0.25}
+
+
+def test_profiling_that_stays_blank_is_counted(engine_of):
+    blank = {"event": "samples", "sentinel": "blank", "fields": ["1004"]}
+    engine = engine_of(document(gpu_spec(0), events=[blank]))
+    source = engine.source(150, 1004)
+    source.read()
+    engine.at(5.0)
+    assert rejected(source.read()) == {(1004, "blank"): 1}
 
 
 def test_profiling_fields_that_cannot_be_measured_together_are_halved(engine_of):
@@ -386,6 +425,40 @@ def test_a_lost_gpu_is_down_without_values_until_it_is_back(engine_of, seen):
     readings = source.read()
     assert readings.down == ()
     assert {key[0] for key in samples(readings)} == {uuid_of(0), uuid_of(1)}
+
+
+@pytest.mark.parametrize("state", ["unsupported", "inaccessible", "lost", "disabled", "detached"])
+def test_a_gpu_in_a_state_without_values_is_down_and_the_others_are_read(engine_of, state):
+    engine = engine_of(document(gpu_spec(0), gpu_spec(1), events=[lost(1, 10.0, state=state)]))
+    source = engine.source(1, 150, 1004)
+    source.read()
+    engine.at(10.0)
+    readings = engine.settled(source)
+    assert (readings.down, readings.problems) == ((uuid_of(1),), ())
+    assert {key[0] for key in samples(readings)} == {uuid_of(0)}
+    assert len(samples(readings)) == 3
+
+
+def test_an_unsupported_gpu_is_down_from_the_first_read_on(engine_of):
+    engine = engine_of(document(gpu_spec(0), gpu_spec(1), events=[lost(1, 0.0, state="unsupported")]))
+    readings = engine.settled(engine.source(150, 1004))
+    assert readings.down == (uuid_of(1),)
+    assert samples(readings) == {(uuid_of(0), -1, -1, 150): 40, (uuid_of(0), -1, -1, 1004): 0.25}
+
+
+def test_rejected_devices_leave_few_groups_however_many_they_are(engine_of):
+    """An engine has 61 entity groups, so not each of the accepted devices can have its own."""
+    specs = [mig_gpu_spec(*(instance_spec(gi) for gi in range(7)), number=number) for number in range(10)]
+    addresses = [f"{uuid_of(number)}/{gi}" for number in range(10) for gi in (0, 2, 4)]
+    fault = {"event": "call", "function": "dcgmWatchFields", "status": -3}
+    engine = engine_of(document(*specs, events=[{**fault, "device": address} for address in addresses]))
+    libraries = []
+    source = engine.source(252, 1004, load=lambda path: libraries.append(CountingLibrary(path)) or libraries[-1])
+    values = samples(engine.settled(source))
+    assert {key[1] for key in values} == {1, 3, 5, 6}
+    assert len(values) == 10 * 4 * 2
+    calls = libraries[0].calls
+    assert calls["dcgmGroupCreate"] - calls["dcgmGroupDestroy"] <= 4
 
 
 @pytest.mark.parametrize("where", ["", "/1", "/1/0"])
@@ -558,15 +631,15 @@ def test_a_gpu_that_was_lost_before_the_first_read_cannot_be_identified(engine_o
 
 
 def test_the_pause_before_everything_is_watched_again_doubles_until_the_topology_changes(engine_of):
-    blank = {"event": "samples", "at": 0.0, "sentinel": "blank", "fields": ["54"], "devices": [uuid_of(1)]}
+    stale = {"event": "samples", "at": 0.0, "stale": True, "fields": ["150"], "devices": [uuid_of(1)]}
     change = {"event": "mig", "device": uuid_of(0), "at": 20.0, "instances": [instance_spec(1), instance_spec(2)]}
-    engine = engine_of(document(mig_gpu_spec(instance_spec(1)), gpu_spec(1), events=[blank, change]))
+    engine = engine_of(document(mig_gpu_spec(instance_spec(1)), gpu_spec(1), events=[stale, change]))
     libraries = []
     source = engine.source(150, load=lambda path: libraries.append(WatchTimes(path, engine)) or libraries[-1])
     for second in range(40):
         engine.at(float(second))
         source.read()
-    assert libraries[0].times == [0, 5, 15, 20, 25, 35]
+    assert libraries[0].times == [0, 7, 12, 20, 25, 35]
 
 
 def test_devices_of_an_engine_whose_clock_is_off_are_discovered_but_their_values_are_stale(engine_of):
@@ -591,7 +664,7 @@ def test_a_field_that_is_wanted_twice_is_read_once(engine_of):
     assert samples_of_gpu(engine.source(150, 150).read()) == {150: 40}
 
 
-def test_other_fields_are_read_from_the_next_read_on_through_the_same_connection(engine_of):
+def test_other_fields_are_read_from_the_next_read_on_and_what_is_watched_stays_so(engine_of):
     xid = {"event": "xid", "device": uuid_of(0), "at": 5.0, "xid": 31}
     engine = engine_of(document(gpu_spec(), events=[xid]))
     source = engine.source(150, 230, 1004)
@@ -599,7 +672,11 @@ def test_other_fields_are_read_from_the_next_read_on_through_the_same_connection
     engine.at(6.0)
     assert samples_of_gpu(source.read()) == {150: 40, 230: 31, 1004: 0.25}
     connection = source._session._connection
-    source.want(wanted(155, 230))
+    source.want(wanted(155, 230, 1004))
     engine.at(7.0)
-    assert samples_of_gpu(source.read()) == {155: 100.5, 230: 31}
+    # A profiling field that is watched anew would have no value now.
+    assert samples_of_gpu(source.read()) == {155: 100.5, 230: 31, 1004: 0.25}
+    source.want(wanted(1, 150, 155))
+    engine.at(8.0)
+    assert samples_of_gpu(source.read()).keys() == {1, 150, 155}
     assert source._session._connection is connection

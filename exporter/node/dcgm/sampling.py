@@ -1,0 +1,214 @@
+"""Watches the fields of an inventory and reads them in each collection. What the engine rejects is tried again later.
+
+In: an inventory. Out of each read: batches (samples by field and device), counts of rejected values, and the GPUs that
+turned out to be down.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from exporter.node.dcgm import layout
+from exporter.node.dcgm.clocks import Clocks
+from exporter.node.dcgm.connection import EngineConnection
+from exporter.node.dcgm.inventory import EngineInventory
+from exporter.node.dcgm.library import StatusError
+from exporter.node.dcgm.links import EngineLinks, link_targets
+from exporter.node.dcgm.reads import BatchRead, batch_reads
+from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.records import DecodedRead
+from exporter.node.dcgm.rejection import RejectedTarget, narrow
+from exporter.node.dcgm.status_scope import OF_A_GPU, require_any
+from exporter.node.dcgm.targets import WatchTarget, targets_of
+from exporter.node.dcgm.values import status_reason
+from exporter.node.dcgm.watch import Watches, watch_interval
+from exporter.node.dcgm.watcher import Watcher, WatchRetry
+from exporter.node.devices.device_source import ReaderConfig, WantedField
+from exporter.node.devices.read_plan import plan
+from exporter.node.devices.readings import Batch, RejectionCounts, RejectionReason
+
+BASIC_PAUSES, PROFILING_PAUSES = (5.0, 300.0), (30.0, 600.0)
+"""Seconds until what was rejected is tried again: the first and the longest pause. A profiler, for example, uses the
+counters for minutes."""
+
+
+@dataclass(slots=True)
+class SampledRead:
+    """The result of one read of all watched fields."""
+
+    batches: list[Batch] = field(default_factory=list)
+    link_batches: list[Batch] = field(default_factory=list)
+    counts: RejectionCounts = field(default_factory=Counter)
+    suspect: bool = False
+    """Whether a value is stale or not watched: see DecodedRead."""
+
+
+class Sampling:
+    """The watches of one connection and the reads of what they sample."""
+
+    def __init__(
+        self, connection: EngineConnection, config: ReaderConfig, wanted: Mapping[int, WantedField], clocks: Clocks
+    ) -> None:
+        """`wanted` has the fields by id, and may be replaced before `start`."""
+        self._connection, self._interval, self.wanted, self._clocks = connection, config.interval, wanted, clocks
+        self._watches = Watches(connection, config.interval)
+        self._watcher = Watcher(self._watches)
+        self._targets: list[WatchTarget] = []
+        self._watched: list[WatchTarget] = []
+        self._reads: list[BatchRead] = []
+        self._rejected: list[RejectedTarget] = []
+        """What the engine does not watch now."""
+        self._unread: list[RejectedTarget] = []
+        """What is watched and cannot be read now."""
+        self._retry = WatchRetry(*BASIC_PAUSES, clocks.steady)
+        self._profiling_retry = WatchRetry(*PROFILING_PAUSES, clocks.steady)
+        self._profiled = True
+        """Whether profiling fields have been watched for an interval."""
+        self._profiled_from = float("-inf")
+
+    def start(self, inventory: EngineInventory, links: EngineLinks) -> None:
+        """Watch every wanted field of these devices and links, and nothing else. Raises SourceError."""
+        self._watches.close()
+        self._watched = []
+        self._begin(inventory, links)
+
+    def change(self, inventory: EngineInventory, links: EngineLinks, wanted: Mapping[int, WantedField]) -> None:
+        """Watch these fields of the same devices instead. What is watched already stays so. Raises SourceError.
+
+        A profiling field that is watched anew has no value for an interval.
+        """
+        self.wanted = wanted
+        pieces = {piece for target in self._all_targets(inventory, links) for piece in self._pieces(target)}
+        for target in self._watched:
+            if target not in pieces:
+                self._watches.discard(target)
+        self._watched = [target for target in self._watched if target in pieces]
+        self._begin(inventory, links)
+
+    def _begin(self, inventory: EngineInventory, links: EngineLinks) -> None:
+        """Watch what is not watched yet."""
+        self._targets, self._rejected = self._all_targets(inventory, links), []
+        # Profiling fields last: whatever fails there, the others are watched by then.
+        self._watch(sorted(self._targets, key=_is_profiling))
+        if any(not _is_profiling(target) for target in self._targets):
+            errors = [each.error for each in self._rejected if not _is_profiling(each.target)]
+            require_any(self._watched, [*errors, *self._watches.unknown.values()])
+
+    def retry(self) -> None:
+        """Try again, where it is time, to watch and to read what was rejected; all other watches remain."""
+        due = [retry.due for retry in (self._retry, self._profiling_retry)]
+        if any(due):
+            again = [each.target for each in self._rejected if due[_is_profiling(each.target)]]
+            self._rejected = [each for each in self._rejected if not due[_is_profiling(each.target)]]
+            self._watch(again)
+
+    def read(self) -> SampledRead:
+        """Read every watched field. Raises SourceError."""
+        found, made = SampledRead(), []
+        for batch_read in self._reads:
+            for part, (batch, decoded) in self._read_parts(batch_read):
+                made.append(part)
+                (found.link_batches if part.target.of_links else found.batches).append(batch)
+                found.counts.update(self._counted(part, decoded))
+                found.suspect = found.suspect or decoded.suspect
+        require_any(made, [each.error for each in self._unread])
+        if made != self._reads:
+            self._reads = made
+            self._plan_retries()
+        found.counts.update(self._never_read())
+        self._profiled = self._clocks.steady() >= self._profiled_from
+        return found
+
+    def down(self) -> frozenset[str]:
+        """The UUIDs of GPUs of which nothing at all can be read, for another reason than that they lack the fields."""
+        served = {gpu for batch_read in self._reads for gpu in batch_read.target.gpus}
+        return frozenset(gpu for each in self._failures() if each.downs for gpu in each.target.gpus) - served
+
+    def problems(self) -> list[tuple[str, str]]:
+        """Return (reason, message)."""
+        problems = [each.problem for each in self._failures()]
+        if self._watches.unknown:
+            numbers = ", ".join(map(str, sorted(self._watches.unknown)))
+            problems.append((DcgmReason.UNKNOWN_FIELD, f"the engine does not support these fields: {numbers}"))
+        return problems
+
+    def close(self) -> None:
+        """Remove every watch and group. Never raises."""
+        self._watches.close()
+
+    def _all_targets(self, inventory: EngineInventory, links: EngineLinks) -> list[WatchTarget]:
+        fields = tuple(self.wanted.values())
+        targets = targets_of(inventory, plan(inventory.devices, fields), self.wanted)
+        return targets + link_targets(links, inventory, self.wanted)
+
+    def _pieces(self, target: WatchTarget) -> Iterator[WatchTarget]:
+        return target.split(layout.ENTITIES_PER_CALL[self._connection.library.major])
+
+    def _watch(self, targets: Sequence[WatchTarget]) -> None:
+        watched = frozenset(self._watched)
+        new = [piece for target in targets for piece in self._pieces(target) if piece not in watched]
+        for piece in new:
+            narrowed = self._watcher.watch(piece)
+            self._watched += narrowed.accepted
+            self._rejected += narrowed.rejected
+        if any(map(_is_profiling, new)):
+            # Blank until one interval later (4.6.0, measured), that is, in the first read at least.
+            self._profiled = False
+            more = watch_interval("profiling", self._interval) - self._interval
+            self._profiled_from = self._clocks.steady() + more
+        self._reads = list(batch_reads(self._watched, self.wanted, self._interval))
+        self._unread = []
+        self._plan_retries()
+
+    def _plan_retries(self) -> None:
+        failures = self._failures()
+        self._profiling_retry.plan([each for each in failures if _is_profiling(each.target)])
+        self._retry.plan([each for each in failures if not _is_profiling(each.target)])
+
+    def _failures(self) -> list[RejectedTarget]:
+        return [*self._rejected, *self._unread]
+
+    def _read_parts(self, batch_read: BatchRead) -> list[tuple[BatchRead, tuple[Batch, DecodedRead]]]:
+        """Read a target, or the parts of it that can be read."""
+        try:
+            return [(batch_read, batch_read.read(self._connection, self._clocks.wall))]
+        except StatusError as error:
+            results: dict[WatchTarget, tuple[BatchRead, tuple[Batch, DecodedRead]]] = {}
+
+            def read_part(target: WatchTarget) -> None:
+                part = batch_read.part(target)
+                results[target] = part, part.read(self._connection, self._clocks.wall)
+
+            narrowed = narrow(batch_read.target, error, read_part)
+        self._unread += narrowed.rejected
+        return [results[target] for target in narrowed.accepted]
+
+    def _counted(self, part: BatchRead, decoded: DecodedRead) -> RejectionCounts:
+        """Return what to count of a read: not that profiling fields have no value yet."""
+        if not _is_profiling(part.target) or self._profiled:
+            return decoded.rejected
+        return Counter({key: n for key, n in decoded.rejected.items() if key[1] is not RejectionReason.BLANK})
+
+    def _never_read(self) -> RejectionCounts:
+        """Count the samples that no read has: fields that the engine does not know, watch or read."""
+        counts: RejectionCounts = Counter()
+        for target in self._targets:
+            for number in target.fields:
+                if error := self._watches.unknown.get(number):
+                    counts[number, _unsupported_reason(error)] += len(target.devices)
+        for each in self._failures():
+            if each.error.status not in OF_A_GPU:  # such a GPU is reported as down, not once per field
+                for number in each.target.fields:
+                    reason = status_reason(each.error.status) or RejectionReason.BLANK
+                    counts[number, reason] += len(each.target.devices)
+        return counts
+
+
+def _is_profiling(target: WatchTarget) -> bool:
+    return target.watch == "profiling"
+
+
+def _unsupported_reason(error: StatusError) -> RejectionReason:
+    """Return why a field that the engine does not know has no value."""
+    reason = status_reason(error.status)
+    return RejectionReason.NOT_SUPPORTED if reason in (None, RejectionReason.BLANK) else reason
