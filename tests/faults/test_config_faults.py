@@ -96,7 +96,7 @@ def test_a_file_that_fails_for_a_moment_at_the_start_is_read_again(exporter, cou
 @fault(name="While it runs, the counters file is replaced by one without any row that can be used", shows=KEPT)
 @pytest.mark.parametrize("broken", ["# comments only\n", "no row\n", ""], ids=["comments", "no row", "empty"])
 def test_a_reload_without_rows_keeps_the_fields(exporter, counters, row, broken):
-    node = exporter("dcgm", "-f", str(counters))
+    node = exporter("dcgm", "-f", str(counters), has_activity=False)
     counters.write_text(broken)
     row.wait_until_shown(node.scraper.get)
     counters.write_text(OTHER)
@@ -105,7 +105,7 @@ def test_a_reload_without_rows_keeps_the_fields(exporter, counters, row, broken)
 
 @fault(name="While it runs, the counters file goes away", shows=KEPT)
 def test_a_file_that_goes_away_keeps_the_fields(exporter, counters, row):
-    node = exporter("dcgm", "-f", str(counters))
+    node = exporter("dcgm", "-f", str(counters), has_activity=False)
     counters.unlink()
     row.wait_until_shown(node.scraper.get)
     counters.write_text(OTHER)
@@ -114,7 +114,7 @@ def test_a_file_that_goes_away_keeps_the_fields(exporter, counters, row):
 
 @fault(name="While it runs, the counters file cannot be read for a moment", shows=KEPT, pause=LONGEST_PAUSE)
 def test_a_file_that_fails_for_a_moment_is_read_again_without_a_change(exporter, counters, row):
-    node = exporter("dcgm", "-f", str(counters))
+    node = exporter("dcgm", "-f", str(counters), has_activity=False)
     with unreadable(counters):
         os.utime(counters)
         row.wait_until_shown(node.scraper.get)
@@ -127,7 +127,7 @@ def test_a_file_that_fails_for_a_moment_is_read_again_without_a_change(exporter,
 )
 def test_a_row_that_cannot_be_used_is_counted(exporter, counters, row):
     counters.write_text(f"{ROW}no row\n")
-    node = exporter("dcgm", "-f", str(counters))
+    node = exporter("dcgm", "-f", str(counters), has_activity=False)
     row.wait_until_shown(node.scraper.get)
     counters.write_text(ROW)
     row.wait_until_recovered(
