@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from exporter.backoff import LONGEST_PAUSE
-from exporter.node.dcgm.profiling import LONGEST_PAUSE as PROFILING_PAUSE
+from exporter.node.dcgm.sampling import PROFILING_PAUSES
 from exporter.node.devices.counters_file import parse
 from exporter.node.simulation.document import CallFault, GpuLoss, SampleFault
 from exporter.node.simulation.scenario import Scenario, load
@@ -228,7 +228,7 @@ PROFILING_IN_USE = -37
         "DCGM_FI_DEV_GPU_TEMP > 0",
     ),
     absent=("DCGM_FI_PROF_",),
-    pause=PROFILING_PAUSE,
+    pause=PROFILING_PAUSES[1],
 )
 def test_while_profiling_is_in_use_only_profiling_is_missing(tmp_path, row):
     in_use = threading.Event()

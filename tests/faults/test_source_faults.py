@@ -134,8 +134,8 @@ def test_nvml_is_read_until_the_named_engine_answers(exporter, row, tmp_path):
     shows=('gpugauge_source_up{source="nvml"} 1', 'gpugauge_build_info{source="nvml"} 1', "gpugauge_device_up 1"),
     collections=2,
 )
-def test_nvml_is_read_until_an_engine_that_hangs_answers(exporter, row):
-    node = exporter("auto", "-r", "localhost:5555", ready=False)
+def test_nvml_is_read_until_an_engine_that_hangs_answers(exporter, row, tmp_path):
+    node = exporter("auto", "-r", engine_address(tmp_path), ready=False)
     node.kubelet.start()
     node.set_events(CallFault("dcgmHostengineIsHealthy", hang=True))
     build(node.libraries)
@@ -295,7 +295,7 @@ def test_it_starts_without_libraries_and_kubelet_and_reads_them_when_they_come(e
 )
 def test_an_engine_that_starts_slowly_is_waited_for(exporter, row):
     node = exporter(embedded=True, ready=False)
-    node.set_events(CallFault("dcgmStartEmbedded_v2", delay=2.0))
+    node.set_events(CallFault("dcgmStartEmbedded", delay=2.0))
     node.kubelet.start()
     build(node.libraries, only="libdcgm.so.4")
     row.wait_until_shown(node.scraper.get)
