@@ -42,6 +42,9 @@ LIBRARIES = (
 OLD_NVML = FakeLibrary("libnvidia-ml.so.1", ("libnvidia_ml.c", "table_reader.c"), ("-DOLD_DRIVER", "-lm"))
 """The NVML of an old driver, without the functions that were added later."""
 
+CUDA = FakeLibrary("libcuda.so.1", ("libcuda.c",), ("-fvisibility=hidden",))
+"""The library of CUDA's driver, for the loads of tests/gpu."""
+
 
 def build(directory: Path, *, only: str = "") -> dict[str, Path]:
     """Put the libraries whose soname begins with `only` into that directory, and return their paths by soname."""
