@@ -48,8 +48,12 @@ def main() -> int:
         return NO_GPU
     signal.signal(signal.SIGALRM, _out_of_time)
     signal.alarm(MOST_SECONDS)
-    with machine(arguments.output) as on:
-        return 1 if run(arguments.check, on) else 0
+    try:
+        with machine(arguments.output) as on:
+            return 1 if run(arguments.check, on) else 0
+    except TimeoutError as error:
+        print(f"FAILED: {error}")
+        return 1
 
 
 if __name__ == "__main__":
