@@ -10,13 +10,12 @@ import json
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -33,12 +32,14 @@ from exporter.node.dcgm.clocks import Clocks
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.library import DcgmLibrary
 from exporter.node.dcgm.source import DcgmSource
+from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import Reader
 from exporter.node.simulation.scenario import Scenario, parse
 from exporter.source import SourceError
 from tests.fakes.build import build
+from tests.fakes.engine_socket import EngineSocket
 from tests.fakes.scenario_table import VARIABLE, table
 
 STEP = 10.0
@@ -102,6 +103,8 @@ class ChangingEngine:
         self.library = build(folder / "lib", only="libdcgm.so.4")["libdcgm.so.4"]
         self._scenario, self._path = scenario(), folder / "table"
         self._ticks = 0
+        self._socket = EngineSocket(folder / "engine.sock")
+        self.address = self._socket.address
         self.uuids = tuple(gpu.spec.uuid for gpu in self._scenario.at(0.0).gpus)
         os.environ[VARIABLE] = str(self._path)
         self.step()
@@ -119,17 +122,19 @@ class ChangingEngine:
         """Go on to the time of the next collection."""
         self._ticks += 1
         draft = self._path.with_suffix(".new")
-        draft.write_bytes(
-            table(self._scenario.at(self.elapsed % (COLLECTIONS_PER_CYCLE * STEP)), self.now(), self._ticks)
-        )
+        state = self._scenario.at(self.elapsed % (COLLECTIONS_PER_CYCLE * STEP))
+        draft.write_bytes(table(state, self.now(), self._ticks))
         draft.replace(self._path)
+        self._socket.follow(listens=state.connected)
 
+    def config(self, counters: Counters) -> ReaderConfig:
+        """The configuration of a source that reads these counters from this engine."""
+        wanted = tuple(field.wanted() for field in counters.fields)
+        return ReaderConfig("dcgm", wanted, STEP, remote=self.address, libdcgm=str(self.library))
 
-@contextmanager
-def listening() -> Iterator[str]:
-    """An address at which something listens, as at that of a host engine."""
-    with socket.create_server(("127.0.0.1", 0), backlog=socket.SOMAXCONN) as server:
-        yield f"127.0.0.1:{server.getsockname()[1]}"
+    def close(self) -> None:
+        """End to listen."""
+        self._socket.follow(listens=False)
 
 
 def unused_groups(library: DcgmLibrary, remote: str) -> tuple[int, int]:
@@ -147,52 +152,58 @@ def unused_groups(library: DcgmLibrary, remote: str) -> tuple[int, int]:
         return groups, fields
 
 
+class ChangingNode:
+    """The real source, pipeline and rendering, which read a changing engine."""
+
+    def __init__(self, engine: ChangingEngine) -> None:
+        counters = load_counters(None).counters
+        source = DcgmSource(engine.config(counters), Clocks(wall=engine.now, steady=lambda: engine.elapsed))
+        sources = NodeSources(source, ChangingKubelet(engine.uuids))
+        self._engine = engine
+        self._pipeline = NodePipeline(sources, counters, STYLE, RULES, clock=engine.now)
+        self._loop = CollectionLoop(self._pipeline.collect, exporter_metrics(), STEP, clock=lambda: 0.0)
+        self._library = DcgmLibrary(str(engine.library))
+
+    def run(self, collections: int) -> Resources:
+        """Make so many collections. Returns what is occupied then."""
+        for _ in range(collections):
+            self._engine.step()
+            self._loop.collect()
+            assert self._loop.exposition.text_gzip, "nothing to scrape"
+        assert b"\nDCGM_FI_PROF_" in self._loop.exposition.text, "the engine's values are missing after the changes"
+        return own_resources(*unused_groups(self._library, self._engine.address))
+
+    def close(self) -> None:
+        """Close the connection to the engine."""
+        self._pipeline.close()
+
+
 def collect_through_changes(folder: Path, collections: int) -> tuple[Resources, Resources]:
     """Collect in this process. Returns what it occupied after some cycles, and after so many more collections."""
-    engine, counters = ChangingEngine(folder), load_counters(None).counters
-    wanted = tuple(field.wanted() for field in counters.fields)
     cycles = max(collections // COLLECTIONS_PER_CYCLE, 1)
-    with listening() as remote:
-        config = ReaderConfig("dcgm", wanted, STEP, remote=remote, libdcgm=str(engine.library))
-        source = DcgmSource(config, Clocks(wall=engine.now, steady=lambda: engine.elapsed))
-        sources = NodeSources(source, ChangingKubelet(engine.uuids))
-        pipeline = NodePipeline(sources, counters, STYLE, RULES, clock=engine.now)
-        loop = CollectionLoop(pipeline.collect, exporter_metrics(), STEP, clock=lambda: 0.0)
-        library = DcgmLibrary(str(engine.library))
-
-        def run(collections: int) -> Resources:
-            for _ in range(collections):
-                engine.step()
-                loop.collect()
-                assert loop.exposition.text_gzip, "nothing to scrape"
-            assert b"\nDCGM_FI_PROF_" in loop.exposition.text, "the engine's values are missing after the changes"
-            return own_resources(*unused_groups(library, remote))
-
-        with closing(pipeline):
-            # An engine forgets the groups of a lost connection. So what it has left is compared with what it had before
-            # any change, one collection before a cycle ends: when the next one begins, the engine has restarted.
-            unchanged = run(FIRST_COLLECTIONS)
-            warm = run(min(WARM_UP_CYCLES, cycles) * COLLECTIONS_PER_CYCLE - FIRST_COLLECTIONS - 2)
-            before = replace(warm, groups=unchanged.groups, field_groups=unchanged.field_groups)
-            return before, run(cycles * COLLECTIONS_PER_CYCLE)
+    with closing(ChangingEngine(folder)) as engine, closing(ChangingNode(engine)) as node:
+        # An engine forgets the groups of a lost connection. So what it has left is compared with what it had before
+        # any change, one collection before a cycle ends: when the next one begins, the engine has restarted.
+        unchanged = node.run(FIRST_COLLECTIONS)
+        warm = node.run(min(WARM_UP_CYCLES, cycles) * COLLECTIONS_PER_CYCLE - FIRST_COLLECTIONS - 2)
+        before = replace(warm, groups=unchanged.groups, field_groups=unchanged.field_groups)
+        return before, node.run(cycles * COLLECTIONS_PER_CYCLE)
 
 
 def read_through_kills(folder: Path, kills: int) -> tuple[Resources, Resources]:
     """Read with reader processes that are killed. Returns what this process occupied before the first kill and last."""
-    engine, counters = ChangingEngine(folder), load_counters(None).counters
-    wanted = tuple(field.wanted() for field in counters.fields)
     pauses = count(0.0, 3600.0)  # every pause before another start is over at once
-    with listening() as remote:
-        config = ReaderConfig("dcgm", wanted, STEP, remote=remote, libdcgm=str(engine.library))
+    found = []
+    with closing(ChangingEngine(folder)) as engine:
+        config = engine.config(load_counters(None).counters)
         with closing(Reader(config, clock=pauses.__next__)) as reader:
-            found = []
             for _ in range(kills + 1):
                 for _ in range(KILLS_EVERY):
                     _read(reader)
                 found.append(own_resources())
                 if reader.pid is not None:
                     os.kill(reader.pid, signal.SIGKILL)
-            return found[0], found[-1]
+    return found[0], found[-1]
 
 
 def _read(reader: Reader) -> None:
