@@ -671,6 +671,66 @@ ret_t nvmlDeviceGetDecoderUtilization(device_t d, unsigned *out, unsigned *perio
     return plain(__func__, d, 207, 1, 1, out);
 }
 
+static const char *gpu_text(const struct call *c, uint16_t field)
+{
+    const struct table_sample *found = table_sample(&c->t, KIND_GPU, c->gpu->gpu_id, field);
+    return found && found->status == 0 && found->text[0] && strncmp(found->text, "<<<", 3) != 0 ? found->text : NULL;
+}
+
+static ret_t text_of(const char *function, device_t d, uint16_t field, char *out, unsigned size)
+{
+    ENTER(c, enter_gpu(&c, function, d));
+    const char *text = gpu_text(&c, field);
+    return leave(&c, text ? copy_text(text, out, size) : NOT_SUPPORTED);
+}
+
+/* Objects of the InfoROM: OEM, ECC, power. */
+ret_t nvmlDeviceGetInforomVersion(device_t d, unsigned object, char *out, unsigned size)
+{
+    const uint16_t fields[] = {56, 80, 81};
+    return object < 3 ? text_of(__func__, d, fields[object], out, size) : INVALID_ARGUMENT;
+}
+
+ret_t nvmlDeviceGetInforomImageVersion(device_t d, char *out, unsigned size) { return text_of(__func__, d, 82, out, size); }
+
+/* nvmlBrandType_t, with DCGM's texts of some brands; 0 is unknown. */
+ret_t nvmlDeviceGetBrand(device_t d, unsigned *out)
+{
+    static const char *const brands[] = {"", "Quadro", "Tesla", "NVS", "Grid", "GeForce", "Titan"};
+    ENTER(c, enter_gpu(&c, __func__, d));
+    const char *text = gpu_text(&c, 51);
+    *out = 0;
+    for (unsigned i = 1; text && i < sizeof brands / sizeof brands[0]; i++)
+        if (strcmp(text, brands[i]) == 0)
+            *out = i;
+    return leave(&c, text ? OK : NOT_SUPPORTED);
+}
+
+/* nvmlComputeMode_t has 2 for prohibited and 3 for an exclusive process; DCGM has 1 and 2. */
+ret_t nvmlDeviceGetComputeMode(device_t d, unsigned *out)
+{
+    ret_t r = plain(__func__, d, 65, 1, 0, out);
+    *out += r == OK && *out > 0;
+    return r;
+}
+
+/* By nvmlNvLinkErrorCounter_t (replay, recovery, flow control packets, data packets): fields of the links 0 to 17. */
+ret_t nvmlDeviceGetNvLinkErrorCounter(device_t d, unsigned link, unsigned counter, unsigned long long *out)
+{
+    static const uint16_t first[4][4] = {
+        {420, 463, 426, 487}, {430, 469, 436, 491}, {400, 451, 406, 481}, {410, 457, 416, 484}};
+    double value;
+    int64_t whole;
+    if (link > 17 || counter > 3)
+        return INVALID_ARGUMENT;
+    unsigned block = link < 6 ? 0 : link < 12 ? 1 : link < 15 ? 2 : 3;
+    ENTER(c, enter_gpu(&c, __func__, d));
+    ret_t r = gpu_number(&c, (uint16_t)(first[counter][block] + link - (unsigned[]){0, 6, 12, 15}[block]), &value, &whole);
+    if (r == OK)
+        *out = (unsigned long long)whole;
+    return leave(&c, r);
+}
+
 static ret_t clock_of(const char *function, device_t d, unsigned type, const uint16_t fields[4], unsigned *out)
 {
     return type < 4 ? plain(function, d, fields[type], 1, 0, out) : INVALID_ARGUMENT;
@@ -853,6 +913,18 @@ static const struct { uint16_t id, field, wide; } FIELD_VALUES[] = {
     {74, 240, 1}, {75, 241, 1}, {76, 242, 1}, {77, 243, 1}, {78, 244, 1}, {79, 245, 1}, {80, 246, 1}, {81, 247, 1},
     {82, 140, 0}, {83, 156, 1}, {94, 202, 0}, {142, 394, 0}, {143, 393, 0}, {144, 396, 0}, {145, 395, 0},
     {173, 1501, 0}, {186, 157, 0}, {230, 1523, 0}, {269, 1422, 1}, {270, 1423, 1}, {271, 1424, 1},
+    {2, 301, 0}, {7, 314, 1}, {8, 315, 1}, {9, 316, 1}, {10, 317, 1}, {11, 318, 1}, {12, 319, 1},
+    {13, 320, 1}, {14, 321, 1}, {15, 322, 1}, {16, 323, 1}, {17, 337, 1}, {18, 324, 1}, {19, 325, 1},
+    {20, 326, 1}, {21, 327, 1}, {22, 328, 1}, {23, 329, 1}, {24, 330, 1}, {25, 331, 1}, {26, 332, 1},
+    {27, 333, 1}, {28, 341, 1},
+    {32, 400, 1}, {33, 401, 1}, {34, 402, 1}, {35, 403, 1}, {36, 404, 1}, {37, 405, 1}, {39, 410, 1},
+    {40, 411, 1}, {41, 412, 1}, {42, 413, 1}, {43, 414, 1}, {44, 415, 1}, {46, 420, 1}, {47, 421, 1},
+    {48, 422, 1}, {49, 423, 1}, {50, 424, 1}, {51, 425, 1}, {53, 430, 1}, {54, 431, 1}, {55, 432, 1},
+    {56, 433, 1}, {57, 434, 1}, {58, 435, 1}, {96, 451, 1}, {97, 452, 1}, {98, 453, 1}, {99, 454, 1},
+    {100, 455, 1}, {101, 456, 1}, {102, 457, 1}, {103, 458, 1}, {104, 459, 1}, {105, 460, 1}, {106, 461, 1},
+    {107, 462, 1}, {108, 463, 1}, {109, 464, 1}, {110, 465, 1}, {111, 466, 1}, {112, 467, 1}, {113, 468, 1},
+    {114, 469, 1}, {115, 470, 1}, {116, 471, 1}, {117, 472, 1}, {118, 473, 1}, {119, 474, 1},
+    {170, 285, 1}, {171, 286, 1}, {172, 287, 1}, {231, 1400, 1}, {232, 1401, 1}, {233, 1402, 1}, {234, 1403, 1},
 };
 
 /* NVLink payload counters in KiB. They grow at the rate (MB/s as in DCGM) that the table has at the time of a read. */

@@ -5,7 +5,7 @@ field_values.py, engine activity is in gpm.py.
 """
 
 import ctypes
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import pynvml
 
 from exporter.node.devices import field_ids
 from exporter.node.devices.readings import RejectionReason
+from exporter.node.nvml.field_values import LINKS_WITH_FIELD_VALUES
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.nvml.values import (
     FUNCTION_NOT_FOUND,
@@ -130,6 +131,19 @@ def _sram_exceeded(handle: Any) -> tuple[RawValue]:
     return (status.bThresholdExceeded,)
 
 
+def _brand(handle: Any) -> tuple[RawValue | None]:
+    return (BRANDS.get(pynvml.nvmlDeviceGetBrand(handle)),)
+
+
+def _compute_mode(handle: Any) -> tuple[RawValue | None]:
+    return (COMPUTE_MODES.get(pynvml.nvmlDeviceGetComputeMode(handle)),)
+
+
+def _power_limits(handle: Any) -> tuple[RawValue, ...]:
+    lowest, highest = pynvml.nvmlDeviceGetPowerManagementLimitConstraints(handle)
+    return lowest, highest
+
+
 def _threshold(which: int) -> Callable[[Any], tuple[RawValue]]:
     return _single(pynvml.nvmlDeviceGetTemperatureThreshold, which)
 
@@ -138,11 +152,58 @@ def _first(function: Callable[[Any], Iterable[RawValue]]) -> Callable[[Any], tup
     return lambda handle: (next(iter(function(handle))),)
 
 
+BRANDS: Mapping[int, str] = {
+    pynvml.NVML_BRAND_QUADRO: "Quadro",
+    pynvml.NVML_BRAND_TESLA: "Tesla",
+    pynvml.NVML_BRAND_NVS: "NVS",
+    pynvml.NVML_BRAND_GRID: "Grid",
+    pynvml.NVML_BRAND_GEFORCE: "GeForce",
+    pynvml.NVML_BRAND_TITAN: "Titan",
+    pynvml.NVML_BRAND_NVIDIA_VAPPS: "NVIDIA Virtual Applications",
+    pynvml.NVML_BRAND_NVIDIA_VPC: "NVIDIA Virtual PC",
+    pynvml.NVML_BRAND_NVIDIA_VCS: "NVIDIA Virtual Compute Server",
+    pynvml.NVML_BRAND_NVIDIA_VWS: "NVIDIA RTX Virtual Workstation",
+    pynvml.NVML_BRAND_NVIDIA_VGAMING: "NVIDIA vGaming",
+    pynvml.NVML_BRAND_QUADRO_RTX: "Quadro RTX",
+    pynvml.NVML_BRAND_NVIDIA_RTX: "NVIDIA RTX",
+    pynvml.NVML_BRAND_NVIDIA: "NVIDIA",
+    pynvml.NVML_BRAND_GEFORCE_RTX: "GeForce RTX",
+    pynvml.NVML_BRAND_TITAN_RTX: "Titan RTX",
+}
+"""Product lines as DCGM spells them (4.6.0, source)."""
+COMPUTE_MODES: Mapping[int, int] = {
+    pynvml.NVML_COMPUTEMODE_DEFAULT: 0,
+    pynvml.NVML_COMPUTEMODE_PROHIBITED: 1,
+    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: 2,
+}
+"""NVML's number -> DCGM's, which has no place for a mode that is gone (4.6.0, source)."""
+LINK_ERROR_COUNTERS: Mapping[str, int] = {
+    "CRC_FLIT": pynvml.NVML_NVLINK_ERROR_DL_CRC_FLIT,
+    "CRC_DATA": pynvml.NVML_NVLINK_ERROR_DL_CRC_DATA,
+    "REPLAY": pynvml.NVML_NVLINK_ERROR_DL_REPLAY,
+    "RECOVERY": pynvml.NVML_NVLINK_ERROR_DL_RECOVERY,
+}
+
+
+def _later_links() -> Iterator[NvmlCall]:
+    """Yield the calls for the errors of the links that have no field values."""
+    for kind, fields in field_ids.NVLINK_ERROR_COUNTS.items():
+        for link in range(LINKS_WITH_FIELD_VALUES, len(fields)):
+            counter = _single(pynvml.nvmlDeviceGetNvLinkErrorCounter, link, LINK_ERROR_COUNTERS[kind])
+            yield NvmlCall((fields[link],), counter)
+
+
 CALLS: tuple[NvmlCall, ...] = (
+    NvmlCall((field_ids.BRAND,), _brand),
     NvmlCall((field_ids.NVML_INDEX,), _single(pynvml.nvmlDeviceGetIndex)),
     NvmlCall((field_ids.SERIAL,), _single(pynvml.nvmlDeviceGetSerial)),
     NvmlCall((field_ids.MINOR_NUMBER,), _single(pynvml.nvmlDeviceGetMinorNumber)),
     NvmlCall((field_ids.CUDA_COMPUTE_CAPABILITY,), _capability),
+    NvmlCall((field_ids.OEM_INFOROM_VER,), _single(pynvml.nvmlDeviceGetInforomVersion, pynvml.NVML_INFOROM_OEM)),
+    NvmlCall((field_ids.ECC_INFOROM_VER,), _single(pynvml.nvmlDeviceGetInforomVersion, pynvml.NVML_INFOROM_ECC)),
+    NvmlCall((field_ids.POWER_INFOROM_VER,), _single(pynvml.nvmlDeviceGetInforomVersion, pynvml.NVML_INFOROM_POWER)),
+    NvmlCall((field_ids.INFOROM_IMAGE_VER,), _single(pynvml.nvmlDeviceGetInforomImageVersion)),
+    NvmlCall((field_ids.COMPUTE_MODE,), _compute_mode),
     NvmlCall((field_ids.PERSISTENCE_MODE,), _single(pynvml.nvmlDeviceGetPersistenceMode)),
     NvmlCall((field_ids.MIG_MODE,), _first(pynvml.nvmlDeviceGetMigMode)),  # (current, pending)
     NvmlCall((field_ids.MIG_MAX_SLICES,), _mig_devices),
@@ -158,6 +219,7 @@ CALLS: tuple[NvmlCall, ...] = (
     NvmlCall((field_ids.CLOCKS_EVENT_REASONS,), _clock_events),
     NvmlCall((field_ids.MAX_SM_CLOCK,), _single(pynvml.nvmlDeviceGetMaxClockInfo, pynvml.NVML_CLOCK_SM)),
     NvmlCall((field_ids.MAX_MEM_CLOCK,), _single(pynvml.nvmlDeviceGetMaxClockInfo, pynvml.NVML_CLOCK_MEM)),
+    NvmlCall((field_ids.MAX_VIDEO_CLOCK,), _single(pynvml.nvmlDeviceGetMaxClockInfo, pynvml.NVML_CLOCK_VIDEO)),
     NvmlCall((field_ids.GPU_TEMP,), _temperature),
     NvmlCall((field_ids.MEM_MAX_OP_TEMP,), _threshold(pynvml.NVML_TEMPERATURE_THRESHOLD_MEM_MAX)),
     NvmlCall((field_ids.GPU_MAX_OP_TEMP,), _threshold(pynvml.NVML_TEMPERATURE_THRESHOLD_GPU_MAX)),
@@ -167,6 +229,8 @@ CALLS: tuple[NvmlCall, ...] = (
     NvmlCall((field_ids.SLOWDOWN_TEMP,), _threshold(pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)),
     NvmlCall((field_ids.SHUTDOWN_TEMP,), _threshold(pynvml.NVML_TEMPERATURE_THRESHOLD_SHUTDOWN)),
     NvmlCall((field_ids.POWER_MGMT_LIMIT,), _single(pynvml.nvmlDeviceGetPowerManagementLimit)),
+    NvmlCall((field_ids.POWER_MGMT_LIMIT_MIN, field_ids.POWER_MGMT_LIMIT_MAX), _power_limits),
+    NvmlCall((field_ids.POWER_MGMT_LIMIT_DEF,), _single(pynvml.nvmlDeviceGetPowerManagementDefaultLimit)),
     NvmlCall((field_ids.ENFORCED_POWER_LIMIT,), _single(pynvml.nvmlDeviceGetEnforcedPowerLimit)),
     NvmlCall((field_ids.PSTATE,), _single(pynvml.nvmlDeviceGetPerformanceState)),
     NvmlCall((field_ids.FAN_SPEED,), _single(pynvml.nvmlDeviceGetFanSpeed)),
@@ -181,6 +245,7 @@ CALLS: tuple[NvmlCall, ...] = (
     NvmlCall((field_ids.THRESHOLD_SRM,), _sram_exceeded),
     NvmlCall(field_ids.REMAP_HISTOGRAM, _remap_histogram),
     NvmlCall((field_ids.VIRTUAL_MODE,), _single(pynvml.nvmlDeviceGetVirtualizationMode)),
+    *_later_links(),
 )
 
 

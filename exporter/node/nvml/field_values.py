@@ -15,6 +15,15 @@ from exporter.node.nvml.values import INVALID_ARGUMENT, NOT_SUPPORTED, RawValue,
 ALL_LINKS = 0xFFFFFFFF
 """Scope id of an NVLink field value: the sum over all links (`nvml.h`; any other scope id is the number of a link)."""
 
+LINKS_WITH_FIELD_VALUES = 12
+"""NVML has field values of the errors of these links of a GPU; those of further ones have a call (calls.py)."""
+
+
+def _constant(name: str) -> int:
+    value: int = getattr(pynvml, f"NVML_FI_DEV_{name}")
+    return value
+
+
 FIELD_VALUES: Mapping[int, int] = {
     field_ids.MEMORY_TEMP: pynvml.NVML_FI_DEV_MEMORY_TEMP,
     field_ids.TOTAL_ENERGY_CONSUMPTION: pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION,
@@ -53,6 +62,22 @@ FIELD_VALUES: Mapping[int, int] = {
     ),
     field_ids.PCIE_COUNT_CORRECTABLE_ERRORS: pynvml.NVML_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS,
     field_ids.GPU_RECOVERY_ACTION: pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION,
+    field_ids.ECC_PENDING: pynvml.NVML_FI_DEV_ECC_PENDING,
+    **{field: _constant(f"ECC_{name}") for name, field in field_ids.ECC_COUNTS.items()},
+    field_ids.ECC_DBE_VOL_CBU: pynvml.NVML_FI_DEV_ECC_DBE_VOL_CBU,
+    field_ids.ECC_DBE_AGG_CBU: pynvml.NVML_FI_DEV_ECC_DBE_AGG_CBU,
+    field_ids.C2C_LINK_COUNT: pynvml.NVML_FI_DEV_C2C_LINK_COUNT,
+    field_ids.C2C_LINK_STATUS: pynvml.NVML_FI_DEV_C2C_LINK_GET_STATUS,
+    field_ids.C2C_MAX_BANDWIDTH: pynvml.NVML_FI_DEV_C2C_LINK_GET_MAX_BW,
+    field_ids.C2C_LINK_ERROR_INTR: pynvml.NVML_FI_DEV_C2C_LINK_ERROR_INTR,
+    field_ids.C2C_LINK_ERROR_REPLAY: pynvml.NVML_FI_DEV_C2C_LINK_ERROR_REPLAY,
+    field_ids.C2C_LINK_ERROR_REPLAY_B2B: pynvml.NVML_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B,
+    field_ids.C2C_LINK_POWER_STATE: pynvml.NVML_FI_DEV_C2C_LINK_POWER_STATE,
+    **{
+        field: _constant(f"NVLINK_{kind}_ERROR_COUNT_L{number}")
+        for kind, each_link in field_ids.NVLINK_ERROR_COUNTS.items()
+        for number, field in enumerate(each_link[:LINKS_WITH_FIELD_VALUES])
+    },
 }
 """DCGM field -> id of the field value that is the same quantity in the same unit (POWER_USAGE_INSTANT: milliwatts).
 

@@ -125,6 +125,9 @@ _IN_MILLIWATTS = (
     field_ids.POWER_USAGE,
     field_ids.POWER_USAGE_INSTANT,
     field_ids.POWER_MGMT_LIMIT,
+    field_ids.POWER_MGMT_LIMIT_MIN,
+    field_ids.POWER_MGMT_LIMIT_MAX,
+    field_ids.POWER_MGMT_LIMIT_DEF,
     field_ids.ENFORCED_POWER_LIMIT,
 )
 _IN_BYTES = (

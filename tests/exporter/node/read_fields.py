@@ -17,14 +17,12 @@ def _each(*ranges: int | tuple[int, int]) -> Iterable[int]:
 
 NOT_IN_NVML = {
     **dict.fromkeys(_each(3, 6, (350, 363)), "facts about the engine itself"),
-    **dict.fromkeys(_each(51, 56, 58, 59, 64, 65, 68, (70, 74), (80, 84), (86, 89)), "asked for by few: identity"),
-    **dict.fromkeys(_each(115, 120, (161, 163), 301), "asked for by few: settings and limits"),
+    **dict.fromkeys(_each(58, 59, 64, 68, (70, 74), 83, 84, (86, 89)), "asked for by few: identity"),
+    **dict.fromkeys(_each(120), "a setting of GPUs before Pascal"),
     **dict.fromkeys(_each((170, 175)), "state of the NVLink fabric"),
     **dict.fromkeys(_each(200, 201), "NVML measures for 20 ms in each call: too long for a collection"),
-    **dict.fromkeys(_each((285, 287), (1400, 1403)), "C2C links"),
-    **dict.fromkeys(_each((314, 345)), "memory errors by location"),
-    **dict.fromkeys(_each((400, 408), (410, 418), (420, 428), (430, 438), (440, 448), (451, 496)), "single NVLinks"),
-    **dict.fromkeys(_each((825, 842), (879, 896)), "single NVLinks"),
+    **dict.fromkeys(_each((334, 336), (338, 340), (342, 345)), "no field value of NVML is the same quantity"),
+    **dict.fromkeys(_each((440, 448), (475, 480), (494, 496), (825, 842), (879, 896)), "rates of single NVLinks"),
     **dict.fromkeys(_each(450, (497, 499), (1200, 1220), (1404, 1419)), "the engine's sums over single links"),
     **dict.fromkeys(_each(526), "the engine asks the vGPU guest for its license"),
     **dict.fromkeys(_each((571, 577)), "where the GPU is in the rack"),

@@ -138,7 +138,15 @@ def test_every_constant_is_the_id_of_the_field_of_that_name():
         assert value in [fields_by_name()[each].id for each in spellings if each in fields_by_name()], name
 
 
-NO_IDS = {0, 1, 2, 8, 16, 18, 20, 100, 1000, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF}
+def test_constants_of_several_fields_are_the_ids_of_the_fields_of_those_names():
+    by_name = {f"DCGM_FI_DEV_ECC_{name}": field for name, field in field_ids.ECC_COUNTS.items()}
+    for kind, each_link in field_ids.NVLINK_ERROR_COUNTS.items():
+        by_name |= {f"DCGM_FI_DEV_NVLINK_{kind}_ERROR_COUNT_L{link}": field for link, field in enumerate(each_link)}
+    assert len(by_name) == 20 + 4 * 18
+    assert by_name == {name: fields_by_name()[name].id for name in by_name}
+
+
+NO_IDS = {0, 1, 2, 8, 12, 16, 18, 20, 100, 1000, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF}
 """Numbers of conversions, shifts, decoders, links and blank values."""
 
 

@@ -9,6 +9,7 @@ import pytest
 from exporter.node.devices import field_ids
 from exporter.node.devices.counters_file import parse
 from exporter.node.nvml import calls, field_values, gpm
+from exporter.node.nvml.calls import BRANDS, COMPUTE_MODES
 from exporter.node.simulation.document import CallFault, GpuLoss, MigChange, SampleFault, XidEvent
 from exporter.node.simulation.scenario import Scenario, load
 from exporter.node.simulation.source import readings as simulated
@@ -95,7 +96,7 @@ def distinct(flag):
         else:
             narrow = field.high is not None and field.high < 20_000
             values[number] = len(values) % (100 if field.high == 250 else 30) if narrow else 10_000 + 10 * number
-    values |= {number: values[same] for number, same in ONE_COUNTER.items()}
+    values |= {number: values[same] for number, same in ONE_COUNTER.items()} | {field_ids.COMPUTE_MODE: 2}
     return {str(number): value for number, value in values.items()}
 
 
@@ -114,6 +115,40 @@ def test_no_field_has_the_value_of_another(scenario_table, open_source, clock, f
     for key, value in expected.items():
         if key[3] not in {*NOT_IN_NVML, *FROM_THE_DEVICE, 230, 449, 843, 897}:
             assert near(ours[key], value), (key, ours[key], value)
+
+
+def with_fields(fields):
+    """Return a scenario of one GPU with these fields."""
+    document = load("whole").document
+    gpu = msgspec.structs.replace(
+        document.devices[0], use=(), fields={str(key): value for key, value in fields.items()}
+    )
+    return Scenario("own", msgspec.structs.replace(document, devices=(gpu,), events=()))
+
+
+def test_texts_of_the_product_line_and_the_inforom_are_those_of_dcgm(scenario_table, open_source):
+    texts = {51: "Tesla", 56: "1.1", 80: "6.16", 81: "7.0", 82: "G520.0200.00.05"}
+    scenario_table(with_fields(texts))
+    assert {key[3]: value for key, value in samples(open_source(*texts).read()).items()} == texts
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_the_compute_mode_is_numbered_as_in_dcgm(scenario_table, open_source, mode):
+    scenario_table(with_fields({65: mode}))
+    assert column(open_source(65).read(), 65) == [mode]
+
+
+def test_a_product_line_or_mode_that_dcgm_has_no_place_for_is_not_supported():
+    assert BRANDS.get(0) is None
+    assert COMPUTE_MODES.get(1) is None
+
+
+def test_errors_of_each_of_eighteen_nvlinks_are_read(scenario_table, open_source):
+    fields = [field for each in field_ids.NVLINK_ERROR_COUNTS.values() for field in each]
+    scenario_table(with_fields({field: 7 + field for field in fields}))
+    found = {key[3]: value for key, value in samples(open_source(*fields).read()).items()}
+    assert found == {field: 7 + field for field in fields}
+    assert len(found) == 4 * 18
 
 
 def first_uuid(table):
