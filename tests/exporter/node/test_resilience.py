@@ -211,7 +211,7 @@ def gpus_up(scrape):
 def test_a_lost_gpu_stays_known_when_the_reader_process_is_replaced_and_at_a_reload(exporter, tmp_path, source):
     counters = tmp_path / "counters.csv"
     counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, x\n")
-    with exporter(source, "-f", str(counters), scenario="whole") as node:
+    with exporter(source, "-f", str(counters), scenario="whole", has_activity=False) as node:
         gpus = gpus_up(node.scraper.latest)
         lost = min(gpus)
         node.set_events(GpuLoss(lost, node.scenario_time(), seen="absent"))
