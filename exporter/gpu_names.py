@@ -4,8 +4,27 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-_WHOLE_GPU_RESOURCES = frozenset({"nvidia.com/gpu", "nvidia.com/gpu.shared"})
-_MIG_RESOURCE_PREFIX = "nvidia.com/mig-"
+GPU_DRIVER = "gpu.nvidia.com"
+"""NVIDIA's DRA driver: devices that it offers are allocated through ResourceClaims."""
+GPU_FRACTION = "gpu-fraction"
+"""The resource of a pod that asks KAI or Run:ai for a part of a GPU, by annotations and not by a device resource."""
+_GPU_RESOURCE = re.compile(
+    r"nvidia\.com/(?:"
+    r"(?i:gpus?)(?:\.shared|-[\w.-]+)?"  # NVIDIA's device plugin, a name that someone gave it, the usual misspelling
+    r"|mig-.+|mig\d.*"
+    r"|(?:AD|G[A-Z]|TU)\d{2,3}[A-Z]*_\w.*"  # a GPU passed through to a virtual machine: chip, then product
+    r"|(?:GRID|NVIDIA)_\w.*"  # a virtual GPU of NVIDIA's vGPU software
+    r")|volcano\.sh/vgpu-number",
+    re.ASCII,
+)
+_GPU_CLASS = re.compile(r"(?:^|[^a-z0-9])(?:v?gpu|mig|nvidia)(?:$|[^a-z])", re.ASCII)
+_SHARES = {
+    "nvidia.com/gpumem": "nvidia.com/gpu",
+    "nvidia.com/gpumem-percentage": "nvidia.com/gpu",
+    "nvidia.com/gpucores": "nvidia.com/gpu",
+    "volcano.sh/vgpu-memory": "volcano.sh/vgpu-number",
+    "volcano.sh/vgpu-cores": "volcano.sh/vgpu-number",
+}
 _NOT_IN_LABEL_NAME = re.compile(r"[^a-zA-Z0-9]")
 _BLANKS = re.compile(r"\s+")
 # GPU feature discovery appends the MIG profile under the `single` strategy (`INVALID` when profiles are mixed), then
@@ -15,27 +34,36 @@ _MODEL_SUFFIX = re.compile(r"(?:-MIG-(?:INVALID|\d+[cg]\..+?))?(?:-SHARED)?$", r
 
 @dataclass(frozen=True, slots=True)
 class GpuResources:
-    """Which resource names mean GPUs: NVIDIA's device plugin's, and those that the operator configures.
+    """Which resource names mean GPUs: the usual device plugins', and those that the operator configures.
 
-    `name in resources` is true for `nvidia.com/gpu`, `nvidia.com/gpu.shared` and every MIG profile.
+    `name in resources` is true for `nvidia.com/gpu`, `nvidia.com/gpu.shared`, every MIG profile, passthrough and
+    virtual GPUs, and for names that are meant to be one of these (`nvidia.com/gpus`, `nvidia.com/gpu-h100`).
     """
 
     names: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
 
     def __contains__(self, name: str) -> bool:
-        return (
-            name in _WHOLE_GPU_RESOURCES
-            or (name.startswith(_MIG_RESOURCE_PREFIX) and name != _MIG_RESOURCE_PREFIX)
-            or name.startswith(self.prefixes)
-            or name in self.names
-        )
+        return _GPU_RESOURCE.fullmatch(name) is not None or name.startswith(self.prefixes) or name in self.names
 
 
 def gpu_resources(extra: tuple[str, ...] = ()) -> GpuResources:
     """Add the names of `--nvidia-resource-names`; `amd.com/*` means every name with that prefix."""
     prefixes = tuple(name[:-1] for name in extra if name.endswith("*") and len(name) > 1)
     return GpuResources(frozenset(name for name in extra if not name.endswith("*")), prefixes)
+
+
+def share_of(name: str) -> str | None:
+    """Return the device resource of which a resource is a share (HAMi, Volcano), None for any other resource.
+
+    `nvidia.com/gpumem` is the memory of an `nvidia.com/gpu`: it is no device, but who asks for it gets one.
+    """
+    return _SHARES.get(name)
+
+
+def is_gpu_class(name: str) -> bool:
+    """Whether the name of a DeviceClass speaks of GPUs (`gpu.nvidia.com`, `mig.nvidia.com`, `team-gpu`)."""
+    return "/" not in name and _GPU_CLASS.search(name) is not None
 
 
 @lru_cache(maxsize=1024)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.gpu_names import canonical_model, gpu_resources, resource_label
+from exporter.gpu_names import canonical_model, gpu_resources, is_gpu_class, resource_label, share_of
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,14 @@ def test_a_model_has_no_blanks(name):
         "nvidia.com/mig-1g.10gb",
         "nvidia.com/mig-1g.10gb.me",
         "nvidia.com/mig-1g.10gb.shared",
+        "nvidia.com/gpu-h100",
+        "nvidia.com/GH100_H100_PCIE",
+        "nvidia.com/GA102GL_A10",
+        "nvidia.com/TU104GL_Tesla_T4",
+        "nvidia.com/AD102GL_L40S",
+        "nvidia.com/GRID_A100-10C",
+        "nvidia.com/NVIDIA_A40-48Q",
+        "volcano.sh/vgpu-number",
     ],
 )
 def test_the_resources_of_nvidias_device_plugin_mean_gpus(name):
@@ -83,11 +91,58 @@ def test_other_resources_do_not_mean_gpus(name):
     assert name not in gpu_resources()
 
 
+@pytest.mark.parametrize(
+    "name", ["nvidia.com/gpus", "nvidia.com/GPU", "nvidia.com/mig1g.10gb", "nvidia.com/gpu-shared"]
+)
+def test_a_misspelled_gpu_resource_means_gpus(name):
+    assert name in gpu_resources()
+
+
+@pytest.mark.parametrize(
+    "name", ["nvidia.com/hostdev", "nvidia.com/sriovnet", "nvidia.com/cx6_sriov", "nvidia.com/pgpu"]
+)
+def test_other_devices_of_nvidia_are_no_gpus(name):
+    assert name not in gpu_resources()
+
+
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [
+        ("nvidia.com/gpumem", "nvidia.com/gpu"),
+        ("nvidia.com/gpumem-percentage", "nvidia.com/gpu"),
+        ("nvidia.com/gpucores", "nvidia.com/gpu"),
+        ("volcano.sh/vgpu-memory", "volcano.sh/vgpu-number"),
+        ("nvidia.com/gpu", None),
+        ("nvidia.com/priority", None),
+    ],
+)
+def test_memory_and_cores_of_a_virtual_gpu_are_shares_of_a_device(name, device):
+    assert share_of(name) == device
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus"),
+    [
+        ("gpu.nvidia.com", True),
+        ("mig.nvidia.com", True),
+        ("vfio.gpu.nvidia.com", True),
+        ("team-gpu", True),
+        ("gpu2", True),
+        ("gpuless.example.com", False),
+        ("migration.example.com", False),
+        ("dranet.example.com", False),
+        ("nvidia.com/gpus", False),
+    ],
+)
+def test_the_name_of_a_device_class_can_speak_of_gpus(name, gpus):
+    assert is_gpu_class(name) is gpus
+
+
 def test_a_configured_name_means_gpus_when_it_is_the_whole_name():
-    resources = gpu_resources(("nvidia.com/GH100_H100_PCIE",))
-    assert "nvidia.com/GH100_H100_PCIE" in resources
-    assert "nvidia.com/GH100_H100" not in resources
-    assert "nvidia.com/GH100_H100_PCIE_2" not in resources
+    resources = gpu_resources(("example.com/H100_PCIE",))
+    assert "example.com/H100_PCIE" in resources
+    assert "example.com/H100" not in resources
+    assert "example.com/H100_PCIE_2" not in resources
     assert "nvidia.com/gpu" in resources
 
 

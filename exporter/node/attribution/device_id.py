@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from exporter.gpu_names import GpuResources
+from exporter.gpu_names import GPU_DRIVER, GpuResources
 from exporter.node.attribution.allocation import Allocation
 
 Share = Literal["exclusive", "replica", "fraction", "passthrough"]
@@ -156,17 +156,16 @@ def parse(device_id: str) -> DeviceReference:
     return DeviceReference(UnknownId(device_id))
 
 
-_GPU_DRIVER = "gpu.nvidia.com"
-"""NVIDIA's DRA driver: what the kubelet reports in place of a resource name for a device of a ResourceClaim."""
-
-
 def names_gpu(resource: str, gpus: GpuResources) -> bool:
-    """Whether the kubelet's resource name means GPUs, through a device plugin or NVIDIA's DRA driver."""
-    return resource == _GPU_DRIVER or resource in gpus
+    """Whether the kubelet's resource name means GPUs, through a device plugin or NVIDIA's DRA driver.
+
+    For a device of a ResourceClaim the kubelet reports the driver in place of a resource name.
+    """
+    return resource == GPU_DRIVER or resource in gpus
 
 
 def reference(allocation: Allocation) -> DeviceReference:
     """Parse an allocation's device id, which for a device of a ResourceClaim is no device plugin's id."""
-    if allocation.resource == _GPU_DRIVER:
+    if allocation.resource == GPU_DRIVER:
         return DeviceReference(ClaimDevice(allocation.device_id))
     return parse(allocation.device_id)

@@ -152,10 +152,10 @@ def test_other_resources_do_not_name_gpus(resource):
 
 
 def test_configured_resources_name_gpus_too():
-    gpus = gpu_resources(("nvidia.com/GH100_H100_PCIE", "amd.com/*"))
-    assert names_gpu("nvidia.com/GH100_H100_PCIE", gpus)
+    gpus = gpu_resources(("example.com/H100_PCIE", "amd.com/*"))
+    assert names_gpu("example.com/H100_PCIE", gpus)
     assert names_gpu("amd.com/gpu", gpus)
-    assert not names_gpu("nvidia.com/GH100_H100", gpus)
+    assert not names_gpu("example.com/H100", gpus)
 
 
 def test_the_device_of_a_claim_is_not_parsed_as_an_id_of_a_device_plugin():
