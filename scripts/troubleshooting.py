@@ -28,7 +28,8 @@ something is missing. Most reasons are on `gpugauge_source_problem`, which is pr
 and on `gpugauge_source_errors_total`; the log has the details. The others are on `gpugauge_rejected_values_total`,
 `gpugauge_field_unsupported_devices`, `gpugauge_unmatched_device_ids`, `gpugauge_watch_restarts_total`,
 `gpugauge_pending_pods`, `gpugauge_pending_devices`, `gpugauge_pending_oldest_timestamp_seconds`,
-`gpugauge_pending_pod_reason` and `gpugauge_node_maintenance`. Each section names its own."""
+`gpugauge_pending_pod_reason`, `gpugauge_pending_workloads`, `gpugauge_pending_workload_devices`,
+`gpugauge_watch_off` and `gpugauge_node_maintenance`. Each section names its own."""
 
 
 class ReasonSection(NamedTuple):

@@ -1,7 +1,7 @@
 """A small API server over plain HTTP, for the demo and for tests.
 
-It stores pods, nodes and namespaces as plain dictionaries and serves what a watcher uses: paged lists, watches with
-bookmarks, resource versions that expire. Tests can make single requests fail.
+It stores pods, nodes and namespaces, and other kinds on demand, as plain dictionaries and serves what a watcher uses:
+paged lists, watches with bookmarks, resource versions that expire. Tests can make single requests fail.
 """
 
 import json
@@ -9,14 +9,13 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from simulators.api_server_http import KINDS, ApiFault, ApiHttpServer, ApiRequest, ResourceName, error_event
 from simulators.field_selector import matches
 from simulators.objects import KubernetesObject
 
-_SINGULAR = {"pods": "Pod", "nodes": "Node", "namespaces": "Namespace"}
 _MAX_LISTS = 100
 _MAX_CHANGES = 100_000
 _MAX_REQUESTS = 10_000
@@ -40,6 +39,7 @@ class SimulatedApiServer:
         self._address, self._token, self._bookmark_seconds = (host, port), token, bookmark_seconds
         self._changed = threading.Condition()
         self._objects: dict[str, dict[tuple[str, str], KubernetesObject]] = {kind: {} for kind in KINDS}
+        self._paths = {f"/api/v1/{kind}": kind for kind in KINDS}
         self._changes: deque[_Change] = deque(maxlen=_MAX_CHANGES)
         self._version = 1
         self._oldest = 0
@@ -110,6 +110,18 @@ class SimulatedApiServer:
         self._address = (self._address[0], port.getsockname()[1])
         self._port = port
 
+    def serve(self, path: str) -> None:
+        """Serve one more kind, at a path such as `/apis/batch/v1/jobs`."""
+        with self._changed:
+            kind = path.rpartition("/")[2]
+            self._paths[path] = kind
+            self._objects.setdefault(kind, {})
+
+    def kind_at(self, path: str) -> str | None:
+        """The kind that is served at a path, None where there is none."""
+        with self._changed:
+            return self._paths.get(path)
+
     def put(self, kind: ResourceName, given: KubernetesObject) -> None:
         """Add an object, or replace the one with the same namespace and name."""
         with self._changed:
@@ -164,12 +176,13 @@ class SimulatedApiServer:
         self._changes.append(change)
         self._changed.notify_all()
 
-    def accept(self, kind: str, query: dict[str, str], authorization: str) -> ApiRequest:
+    def accept(self, kind: str, query: dict[str, str], headers: Mapping[str, str]) -> ApiRequest:
         """Record a request. What happens from now on affects it, even before it is served."""
         watch = query.get("watch") in ("true", "1")
         with self._changed:
             at = time.monotonic()
-            request = ApiRequest(kind, watch, query, authorization, at, self._disconnects, self._clears)
+            authorization, agent = headers.get("Authorization", ""), headers.get("User-Agent", "")
+            request = ApiRequest(kind, watch, query, authorization, at, self._disconnects, agent, self._clears)
             self._requests.append(request)
             return request
 
@@ -210,7 +223,7 @@ class SimulatedApiServer:
             if len(items) > limit:
                 meta["continue"] = self._keep(version, items[limit:])
                 meta["remainingItemCount"] = len(items) - limit
-        return {"kind": f"{_SINGULAR[kind]}List", "apiVersion": "v1", "metadata": meta, "items": items[:limit]}
+        return {"kind": f"{_singular(kind)}List", "apiVersion": "v1", "metadata": meta, "items": items[:limit]}
 
     def _keep(self, version: int, items: list[KubernetesObject]) -> str:
         """Keep the remaining objects of a list and return their continue token."""
@@ -279,6 +292,11 @@ def _event(change: _Change, selector: str) -> bytes:
     return json.dumps({"type": event_type, "object": {**item, "metadata": meta}}).encode()
 
 
+def _singular(kind: str) -> str:
+    """The kind as objects name it, as far as clients look at it: capitalized and without its plural."""
+    return kind.removesuffix("s").capitalize()
+
+
 def _bookmark(kind: str, version: int) -> bytes:
-    item = {"kind": _SINGULAR[kind], "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}}
+    item = {"kind": _singular(kind), "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}}
     return json.dumps({"type": "BOOKMARK", "object": item}).encode()

@@ -5,7 +5,7 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,8 +14,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from simulators.objects import KubernetesObject
 
-ResourceName = Literal["pods", "nodes", "namespaces"]
+ResourceName = str
+"""The plural name of a kind, such as `pods`."""
 KINDS: tuple[ResourceName, ...] = ("pods", "nodes", "namespaces")
+"""Kinds that are served from the start; `SimulatedApiServer.serve` adds others."""
 _COMPRESSED_FROM = 128 << 10
 """Bytes from which the API server compresses a response, for clients that accept gzip."""
 
@@ -55,6 +57,8 @@ class ApiRequest:
     """When it was accepted, by the monotonic clock."""
     disconnects: int
     """How often the server had disconnected its watches until then. A watch ends at the next time."""
+    agent: str
+    """The header User-Agent."""
     clears: int
     """How often the server's faults had been cleared until then. A delay ends at the next time."""
 
@@ -62,7 +66,9 @@ class ApiRequest:
 class ApiBackend(Protocol):
     """The methods of the API server that its HTTP side calls."""
 
-    def accept(self, kind: str, query: dict[str, str], authorization: str) -> ApiRequest: ...
+    def accept(self, kind: str, query: dict[str, str], headers: Mapping[str, str]) -> ApiRequest: ...
+
+    def kind_at(self, path: str) -> str | None: ...
 
     def allows(self, authorization: str) -> bool: ...
 
@@ -140,11 +146,12 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
-        kind = parts.path.removeprefix("/api/v1/")
-        request = self.server.backend.accept(kind, dict(parse_qsl(parts.query)), self.headers.get("Authorization", ""))
+        kind = self.server.backend.kind_at(parts.path)
+        headers = {name.title(): value for name, value in self.headers.items()}
+        request = self.server.backend.accept(kind or parts.path, dict(parse_qsl(parts.query)), headers)
         if not self.server.backend.allows(request.authorization):
             self._send_error_status(401, "Unauthorized")
-        elif kind not in KINDS:
+        elif kind is None:
             self._send_error_status(404, "NotFound")
         else:
             self._serve(request)

@@ -37,8 +37,10 @@ class ClusterConfig:
     """Further resource names that count as GPUs, such as `amd.com/gpu`; a trailing `*` matches any ending."""
     interval: float = DEFAULT_INTERVAL_SECONDS
     """Seconds between collections."""
-    tracked_pods: int = 500
-    """How many pending pods get series of their own, at most; the oldest ones do."""
+    tracked_workloads: int = 500
+    """Of how many workloads pending pods get series of their own, at most; those that are pending longest."""
+    tracked_pods: int = 3
+    """How many pending pods of one workload get series of their own, at most; the oldest ones."""
     tracked_after: float = 60.0
     """Seconds that a pod must be pending before it gets series of its own."""
     stale_after: float = STALE_AFTER_SECONDS

@@ -5,12 +5,13 @@ stores and never waits for the API server.
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable, MutableMapping
 
 from exporter.cluster.config import ClusterConfig, WatcherConfig
 from exporter.cluster.kubernetes.api import KubernetesApi, jitter, open_api
-from exporter.cluster.kubernetes.decode import object_kinds
+from exporter.cluster.kubernetes.kinds import object_kinds
 from exporter.cluster.kubernetes.overrides import MalformedOverride, malformed
 from exporter.cluster.kubernetes.reasons import SyncReason
 from exporter.cluster.kubernetes.records import Namespace
@@ -18,15 +19,18 @@ from exporter.cluster.kubernetes.reflector import Reflector
 from exporter.cluster.kubernetes.store import ObjectStore, StoreView
 from exporter.cluster.label_cache import LabelCache
 from exporter.cluster.metrics.families import families
+from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.pending_pods import unknown_texts
 from exporter.cluster.view import ClusterView, view_of
 from exporter.collection_loop import CollectionLoop
 from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.gpu_names import gpu_resources
 from exporter.log import OnceLog
 from exporter.program import ProgramEndpoints, run_until_signaled, serve
-from exporter.snapshot import Snapshot, SourceHealth
+from exporter.snapshot import Snapshot, SourceHealth, SourceProblem
 
 _LOG = logging.getLogger(__name__)
+_DIGITS = re.compile(r"\d+", re.ASCII)
 _SOURCE = "kubernetes"
 """The API server in the label `source`."""
 
@@ -45,9 +49,11 @@ class ClusterPipeline:
         self._config = config
         self._gpus = gpu_resources(config.resources)
         self._malformed_log = OnceLog(_LOG)
+        self._unknown_log = OnceLog(_LOG)
         self._labels = LabelCache()
+        self._history = ClusterHistory()
         kinds = object_kinds(self._gpus)
-        self._stores = tuple(ObjectStore(kind.name, wall, clock) for kind in kinds)
+        self._stores = tuple(ObjectStore(kind.name, wall, clock, kind.optional) for kind in kinds)
         self._reflectors = tuple(
             Reflector(kind, store, lambda: connect(config), config, jitter)
             for kind, store in zip(kinds, self._stores, strict=True)
@@ -66,13 +72,13 @@ class ClusterPipeline:
             reflector.join()
 
     def ready(self) -> bool:
-        """Whether the objects of every kind are known and current."""
+        """Whether the objects of every needed kind are known and current."""
         return self.unready() is None
 
     def unready(self) -> str | None:
-        """One message while the objects of a kind are not known or no longer current, else None."""
+        """One message while the objects of a needed kind are not known or no longer current, else None."""
         for store in self._views():
-            if store.records is None:
+            if store.records is None and not store.optional:
                 if store.synced_at is None:
                     return f"the {store.object} are not listed yet"
                 return f"the API server has not confirmed the {store.object} for {self._config.stale_after:.0f} s"
@@ -81,15 +87,22 @@ class ClusterPipeline:
     def collect(self, now: float) -> Snapshot:
         """Make a snapshot of the stores; `now` is in seconds since the epoch."""
         for reflector in self._reflectors:
-            reflector.restart_if_ended()
+            reflector.supervise()
         stores = self._views()
-        view = view_of(now, self._gpus, stores, self._labels)
+        view = view_of(now, self._gpus, stores, self._labels, self._history)
+        self._log_unknown(view)
         found = tuple(families(view, self._config, self._malformed(view)))
         self._labels.end_collection()
-        return Snapshot(now, found, (health(stores),))
+        return Snapshot(now, found, (health(stores),), problems(stores))
 
     def _views(self) -> tuple[StoreView, ...]:
         return tuple(store.view(self._config.stale_after) for store in self._stores)
+
+    def _log_unknown(self, view: ClusterView) -> None:
+        """Log each text of a scheduler that no table has once, whatever numbers are in it."""
+        for _, text in unknown_texts(view.pods or (), view.gpus):
+            words = _DIGITS.sub("N", text)
+            self._unknown_log.warning(f"a scheduler names a cause in words that are not known: {words!r}")
 
     def _malformed(self, view: ClusterView) -> list[MalformedOverride]:
         """Find the overrides that are ignored now, and log each once."""
@@ -102,16 +115,23 @@ class ClusterPipeline:
 
 
 def health(stores: tuple[StoreView, ...]) -> SourceHealth:
-    """Health of the API server: up while every store is current and no last attempt failed."""
-    seconds = max((store.list_seconds for store in stores), default=0.0)
-    for store in stores:
+    """Health of the API server: up while every needed store is current and no last attempt failed."""
+    needed = [store for store in stores if not store.optional]
+    seconds = max((store.list_seconds for store in needed), default=0.0)
+    for store in needed:
         if store.problem is not None:
             return SourceHealth(_SOURCE, False, seconds, *store.problem)
-    for store in stores:
+    for store in needed:
         if store.records is None:
             late = SyncReason.STALE if store.synced_at is not None else SyncReason.CONNECTING
             return SourceHealth(_SOURCE, False, seconds, late, f"the {store.object} are not known yet")
     return SourceHealth(_SOURCE, True, seconds)
+
+
+def problems(stores: tuple[StoreView, ...]) -> tuple[SourceProblem, ...]:
+    """What fails of optional objects. That they may not be read is no problem."""
+    failing = (store.problem for store in stores if store.optional)
+    return tuple(SourceProblem(_SOURCE, *problem) for problem in failing if problem is not None)
 
 
 def run(config: WatcherConfig, environment: MutableMapping[str, str]) -> bool:

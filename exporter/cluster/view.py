@@ -1,41 +1,120 @@
-"""The view of the cluster that one collection works on: the pods, nodes and namespaces of the stores at one moment."""
+"""The view of the cluster that one collection works on: the objects of the stores at one moment."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
+from exporter.cluster.kubernetes.controllers import Controller
+from exporter.cluster.kubernetes.devices import DeviceClass, ResourceClaim, ResourceSlice
+from exporter.cluster.kubernetes.events import Event
 from exporter.cluster.kubernetes.records import Namespace, Node, Overrides, Pod
 from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.label_cache import LabelCache
+from exporter.cluster.scheduling.device_claims import DeviceObjects, offered, with_claims
+from exporter.cluster.scheduling.history import ClusterHistory, PodRejection, Workload
+from exporter.cluster.scheduling.pending_pods import ClusterObjects, PendingPod, pending_pods
 from exporter.gpu_names import GpuResources
+
+_CONTROLLERS = ("replicasets", "statefulsets", "daemonsets", "jobs", "workloads")
+R = TypeVar("R")
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """`pods`, `nodes` and `namespaces` are each None before their first list and while they are out of date."""
+    """Objects of a kind are None, or not there, before their first list and while they are out of date."""
 
     now: float
     """Seconds since the epoch."""
     gpus: GpuResources
     pods: tuple[Pod, ...] | None = None
+    """GPU pods that are not finished."""
+    rejected: tuple[Pod, ...] = ()
+    """GPU pods that failed because a kubelet did not admit them."""
     nodes: tuple[Node, ...] | None = None
     namespaces: Mapping[str, Overrides] | None = None
+    devices: DeviceObjects = field(default_factory=DeviceObjects)
+    events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
+    """By the uid of the object that they are about."""
+    controllers: tuple[Controller, ...] = ()
+    """Controllers that lack GPU pods, and Workloads that are not admitted."""
+    pending: tuple[PendingPod, ...] = ()
+    """The GPU pods that are not running yet, and why."""
+    pending_since: Mapping[Workload, float] = field(default_factory=dict)
+    """Since when each workload with schedulable pending pods is pending, in seconds since the epoch."""
+    rejections: Mapping[PodRejection, int] = field(default_factory=dict)
+    """How many GPU pods kubelets have rejected since the watcher started."""
     stores: tuple[StoreView, ...] = ()
     labels: LabelCache = field(default_factory=LabelCache)
     """Makes the samples; shared by all collections of a pipeline."""
 
+    def gpu_nodes(self) -> list[Node]:
+        """The nodes that offer GPUs, or should, by name; none while the nodes are not known."""
+        found = (node for node in self.nodes or () if node.has_gpus or node.name in self.devices.by_node)
+        return sorted(found, key=lambda node: node.name)
 
-def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], labels: LabelCache) -> ClusterView:
-    """Make the view from the three stores, in any order. `now` is in seconds since the epoch."""
-    records = {store.object: store.records for store in stores}
-    pods, nodes, namespaces = (records.get(name) for name in ("pods", "nodes", "namespaces"))
-    return ClusterView(
+
+def view_of(
+    now: float, gpus: GpuResources, stores: tuple[StoreView, ...], labels: LabelCache, history: ClusterHistory
+) -> ClusterView:
+    """Make the view from the stores, in any order. `now` is in seconds since the epoch."""
+    devices = _device_objects(stores)
+    every = _records(stores, "pods", Pod)
+    pods = None if every is None else with_claims(every, devices)
+    namespaces = _records(stores, "namespaces", Namespace)
+    view = ClusterView(
         now=now,
         gpus=gpus,
-        pods=None if pods is None else tuple(each for each in pods if isinstance(each, Pod)),
-        nodes=None if nodes is None else tuple(each for each in nodes if isinstance(each, Node)),
-        namespaces=None
-        if namespaces is None
-        else {each.name: each.overrides for each in namespaces if isinstance(each, Namespace)},
+        pods=None if pods is None else tuple(pod for pod in pods if not pod.rejected),
+        rejected=tuple(pod for pod in pods or () if pod.rejected),
+        nodes=_records(stores, "nodes", Node),
+        namespaces=None if namespaces is None else {each.name: each.overrides for each in namespaces},
+        devices=devices,
+        events=_by_uid(_records(stores, "events", Event) or ()),
+        controllers=tuple(each for name in _CONTROLLERS for each in _records(stores, name, Controller) or ()),
         stores=stores,
         labels=labels,
     )
+    return with_pending(view, history)
+
+
+def with_pending(view: ClusterView, history: ClusterHistory) -> ClusterView:
+    """Return the view with its pending pods and with what the history, which is brought up to date, has of them."""
+    lost = () if view.nodes is None else history.lost_nodes.update(view.gpu_nodes(), view.now)
+    if view.pods is None:
+        return view
+    objects = ClusterObjects(view.now, view.gpus, view.pods, view.nodes, view.devices, view.events, lost)
+    pending = tuple(pending_pods(objects))
+    return replace(
+        view,
+        pending=pending,
+        pending_since=history.clocks.update(view.pods, pending, view.now),
+        rejections=history.rejections.update(view.rejected),
+    )
+
+
+def _records(stores: tuple[StoreView, ...], name: str, type_: type[R]) -> tuple[R, ...] | None:
+    found = next((store.records for store in stores if store.object == name), None)
+    return None if found is None else tuple(each for each in found if isinstance(each, type_))
+
+
+def _device_objects(stores: tuple[StoreView, ...]) -> DeviceObjects:
+    def by(key: Callable[[R], K], name: str, type_: type[R]) -> dict[K, R] | None:
+        found = _records(stores, name, type_)
+        return None if found is None else {key(each): each for each in found}
+
+    objects = DeviceObjects(
+        claims=by(lambda each: (each.namespace, each.name), "resourceclaims", ResourceClaim),
+        templates=by(lambda each: (each.namespace, each.name), "resourceclaimtemplates", ResourceClaim),
+        classes=by(lambda each: each.name, "deviceclasses", DeviceClass),
+        slices=_records(stores, "resourceslices", ResourceSlice),
+    )
+    return replace(objects, by_node=offered(objects))
+
+
+def _by_uid(events: tuple[Event, ...]) -> dict[str, tuple[Event, ...]]:
+    found: dict[str, list[Event]] = defaultdict(list)
+    for each in events:
+        found[each.uid].append(each)
+    return {uid: tuple(each) for uid, each in found.items()}

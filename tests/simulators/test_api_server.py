@@ -22,7 +22,7 @@ def server():
 
 
 def watch(server, **query):
-    return server.accept("pods", {"watch": "true", "resourceVersion": "1", **query}, "")
+    return server.accept("pods", {"watch": "true", "resourceVersion": "1", **query}, {})
 
 
 def event(line):
@@ -104,7 +104,7 @@ def test_a_fault_affects_so_many_requests_of_its_type(server):
 
 def test_clearing_the_faults_ends_a_delay_whether_it_has_begun_or_not(server):
     begun, accepted = (
-        threading.Thread(target=server.pause, args=(server.accept("pods", {}, ""), math.inf), daemon=True)
+        threading.Thread(target=server.pause, args=(server.accept("pods", {}, {}), math.inf), daemon=True)
         for _ in range(2)
     )
     begun.start()
@@ -148,3 +148,14 @@ def test_a_stopped_server_can_keep_its_port_and_refuses_connections_until_it_sta
 )
 def test_a_field_selector_matches_when_every_requirement_does(selector, expected):
     assert matches(objects.pod("p"), selector) is expected
+
+
+def test_another_kind_is_served_once_that_is_asked_for(server):
+    path = "/apis/batch/v1/jobs"
+    assert server.kind_at(path) is None
+    server.serve(path)
+    assert server.kind_at(path) == "jobs"
+    server.put("jobs", objects.job("train", "team-a"))
+    page = server.page("jobs", {})
+    assert page["kind"] == "JobList"
+    assert [item["metadata"]["name"] for item in page["items"]] == ["train"]

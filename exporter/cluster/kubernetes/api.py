@@ -17,6 +17,7 @@ from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
+from exporter import VERSION
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.source import SourceError
@@ -33,6 +34,7 @@ _BY_STATUS = {
     429: WatchReason.THROTTLED,
     401: WatchReason.UNAUTHORIZED,
     403: WatchReason.FORBIDDEN,
+    404: WatchReason.NOT_SERVED,
 }
 _NO_CONFIGURATION = (
     kubernetes_config.ConfigException,
@@ -173,7 +175,9 @@ def open_api(config: ClusterConfig) -> KubernetesApi:
     configuration.retries = False
     try:
         _configure(configuration, config)
-        return KubernetesApi(ApiClient(configuration))
+        client: Any = ApiClient(configuration)
+        client.user_agent = f"gpugauge/{VERSION}"
+        return KubernetesApi(client)
     except _NO_CONFIGURATION as error:
         raise ApiError(WatchReason.NO_CONFIGURATION, f"no usable API server configuration: {error}") from error
 

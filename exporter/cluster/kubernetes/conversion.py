@@ -1,42 +1,35 @@
-"""Converts decoded objects to the records that are kept, or to None when they have nothing to do with GPUs.
+"""Converts pods, nodes and namespaces to the records that are kept, or to None when nothing needs them.
 
 Every function raises ValueError when a field that is needed cannot be read.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from sys import intern
 
-from exporter.cluster.kubernetes import overrides, quantity, records, schedulable_since, wire
-from exporter.cluster.kubernetes.node_description import describe
-from exporter.cluster.kubernetes.pod_requests import pod_requests
+from exporter.cluster.kubernetes import overrides, pod_state, quantity, records, schedulable_since, wire
+from exporter.cluster.kubernetes.node_description import describe, labeled_with_gpus
+from exporter.cluster.kubernetes.pod_requests import fraction, pod_requests
+from exporter.cluster.kubernetes.timestamps import timestamp
 from exporter.cluster.kubernetes.workload import workload_of
 from exporter.gpu_names import GpuResources
 
-FINISHED = ("Succeeded", "Failed")
-"""Phases of a pod whose containers have ended for good."""
-_GPU_LABELS = ("nvidia.com/gpu.product", "nvidia.com/gpu.count", "nvidia.com/gpu.present")
-_MESSAGE_LENGTH = 2048
-"""Characters of a condition's message that are kept: a cluster with many distinct taints could make megabytes.
-
-The causes that decide about the pending reason come well before this length.
-"""
-
-
-def timestamp(text: str | None) -> float | None:
-    """Return the seconds since the epoch of a time as the API server writes it (RFC 3339), None for none."""
-    return datetime.fromisoformat(text).timestamp() if text else None
+_MESSAGE_LENGTH = 4096
+"""Characters of a condition's message that are kept, without taints: a real one had 4,298 with them."""
+_TAINT = re.compile(r"\{[^{}]*\}")
 
 
 def pod(decoded: wire.WirePod, gpus: GpuResources) -> records.Pod | None:
-    """Convert a GPU pod that is not finished; return None for every other pod."""
+    """Convert a pod that requests GPUs or has claims, and is not finished or was rejected; return None for others."""
     spec, status, meta = decoded.spec, decoded.status or wire.PodStatus(), decoded.metadata
-    if status.phase in FINISHED:
-        return None
-    requests = pod_requests(spec.containers or (), spec.init_containers or (), gpus)
-    if not requests:
+    rejected = pod_state.rejected(status)
+    if status.phase in ("Succeeded", "Failed") and not rejected:
         return None
     labels, annotations = meta.labels or {}, meta.annotations or {}
+    requests = pod_requests(spec.containers or (), spec.init_containers or (), gpus) or fraction(annotations)
+    claims = pod_state.claims(spec, status)
+    if not requests and not claims:
+        return None
     created = _created(meta)
     scheduled = _scheduled(status.conditions or ())
     gated = bool(spec.scheduling_gates)
@@ -53,12 +46,15 @@ def pod(decoded: wire.WirePod, gpus: GpuResources) -> records.Pod | None:
         node=intern(spec.node_name or ""),
         deleting=meta.deletion_timestamp is not None,
         gated=gated,
-        once_gated=not gated and schedulable_since.once_gated(labels, annotations, scheduled),
+        once_gated=not gated and schedulable_since.once_gated(meta, created, scheduled),
         scheduled=scheduled,
         started=timestamp(status.start_time),
         priority_class=intern(spec.priority_class_name or ""),
         overrides=overrides.pod_overrides(annotations, labels),
         constraints=_constraints(spec),
+        plan=pod_state.plan(spec, status, meta),
+        claims=claims,
+        rejected=rejected,
     )
 
 
@@ -72,7 +68,7 @@ def _created(meta: wire.ObjectMeta) -> float:
 def _scheduled(conditions: Iterable[wire.PodCondition]) -> records.PodScheduledCondition | None:
     for each in conditions:
         if each.type == "PodScheduled":
-            message = intern((each.message or "")[:_MESSAGE_LENGTH])
+            message = intern(_TAINT.sub("{}", each.message or "")[:_MESSAGE_LENGTH])
             at = timestamp(each.last_transition_time)
             return records.PodScheduledCondition(intern(each.status), intern(each.reason or ""), message, at)
     return None
@@ -110,13 +106,11 @@ def _toleration(decoded: wire.WireToleration) -> records.Toleration:
     )
 
 
-def node(decoded: wire.WireNode, gpus: GpuResources) -> records.Node | None:
-    """Convert a node with GPU resources or GPU labels; return None for every other node."""
+def node(decoded: wire.WireNode, gpus: GpuResources) -> records.Node:
+    """Convert a node. One without GPUs is kept too: a pod can be bound to it, and DRA offers GPUs without resources."""
     spec, status = decoded.spec or wire.NodeSpec(), decoded.status or wire.NodeStatus()
     labels = decoded.metadata.labels or {}
     capacity, allocatable = _amounts(status.capacity, gpus), _amounts(status.allocatable, gpus)
-    if not (capacity or allocatable or any(key in labels for key in _GPU_LABELS)):
-        return None
     if not decoded.metadata.name:
         raise ValueError("it has no name")
     return records.Node(
@@ -128,6 +122,7 @@ def node(decoded: wire.WireNode, gpus: GpuResources) -> records.Node | None:
         capacity=capacity,
         allocatable=allocatable,
         description=describe(labels),
+        has_gpus=bool(capacity or allocatable or labeled_with_gpus(labels)),
     )
 
 

@@ -9,22 +9,28 @@ pair.
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
-from exporter.cluster.kubernetes import conversion, wire
+from exporter.cluster.kubernetes import wire
 from exporter.cluster.kubernetes.api import ApiError, api_error
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.cluster.kubernetes.records import ClusterObject
-from exporter.gpu_names import GpuResources
 
-W = TypeVar("W", wire.WirePod, wire.WireNode, wire.WireNamespace)
+W = TypeVar("W", bound="HasMetadata")
 P = TypeVar("P", wire.ParsedList, wire.ParsedEvent, wire.NamesOnly)
 
 _MAX_ERROR_LENGTH = 120
 _UNDECODABLE = (msgspec.DecodeError, RecursionError)
 """What msgspec raises for JSON that it cannot decode; RecursionError for JSON that is nested too deeply."""
+
+
+class HasMetadata(Protocol):
+    """What every decoded object has."""
+
+    @property
+    def metadata(self) -> wire.ObjectMeta: ...
 
 
 class _WireList(msgspec.Struct, Generic[W], gc=False):
@@ -187,26 +193,3 @@ def _error(text: msgspec.Raw) -> ApiError:
     except _UNDECODABLE:
         status = wire.ApiStatus()
     return api_error(status.code, status.message or status.reason)
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectKind:
-    """A kind of object that is watched, and how to request and decode it."""
-
-    name: Literal["pods", "nodes", "namespaces"]
-    path: str
-    query: dict[str, str]
-    """Parameters of every list and watch."""
-    codec: ObjectCodec[Any]
-
-
-def object_kinds(gpus: GpuResources) -> tuple[ObjectKind, ...]:
-    """The three kinds that are watched. Finished pods, most of the pods of a batch cluster, are not requested."""
-    unfinished = {"fieldSelector": ",".join(f"status.phase!={phase}" for phase in conversion.FINISHED)}
-    return (
-        ObjectKind(
-            "pods", "/api/v1/pods", unfinished, ObjectCodec(wire.WirePod, lambda pod: conversion.pod(pod, gpus))
-        ),
-        ObjectKind("nodes", "/api/v1/nodes", {}, ObjectCodec(wire.WireNode, lambda node: conversion.node(node, gpus))),
-        ObjectKind("namespaces", "/api/v1/namespaces", {}, ObjectCodec(wire.WireNamespace, conversion.namespace)),
-    )

@@ -15,7 +15,40 @@ _POOLS = (
 )
 """Labels by which the usual providers and autoscalers name a group of nodes."""
 
+MIG_STATE = "nvidia.com/mig.config.state"
+"""A label that the MIG manager writes."""
+MIG_CONFIG = "nvidia.com/mig.config"
+"""A label that names the MIG layout that a node is to have."""
+REPARTITIONING = frozenset({"pending", "rebooting"})
+"""States in which the MIG manager changes the layout."""
+_GPU_LABELS = (
+    "nvidia.com/gpu.product",
+    "nvidia.com/gpu.count",
+    "nvidia.com/gpu.present",
+    "cloud.google.com/gke-accelerator",
+    "k8s.amazonaws.com/accelerator",
+    "karpenter.k8s.aws/instance-gpu-count",
+    "kubernetes.azure.com/accelerator",
+)
+"""Labels of nodes with GPUs: GPU feature discovery's and those of providers, which are there before it runs."""
+_NO_GPUS = frozenset({"", "false", "0"})
+
 NodeLabels = Mapping[str, str | None]
+
+
+def labeled_devices(labels: NodeLabels) -> int | None:
+    """Return how many devices the node should offer: its GPUs times their replicas; None without such labels."""
+    gpus = _number(labels.get("nvidia.com/gpu.count") or labels.get("karpenter.k8s.aws/instance-gpu-count"))
+    return None if gpus is None else gpus * max(1, _number(labels.get("nvidia.com/gpu.replicas")) or 1)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() else None
+
+
+def labeled_with_gpus(labels: NodeLabels) -> bool:
+    """Whether the node's labels state that it has GPUs."""
+    return any((labels.get(key) or "") not in _NO_GPUS for key in _GPU_LABELS)
 
 
 def describe(labels: NodeLabels) -> NodeDescription:

@@ -32,6 +32,11 @@ class WatchReason(Reason):
         "The credentials do not allow to list and watch these objects (403).",
         "Apply the ClusterRole and the ClusterRoleBinding of the manifests.",
     )
+    NOT_SERVED = (
+        "not_served",
+        "The API server does not serve these objects (404).",
+        "None where the cluster has no such objects; otherwise check the version of Kubernetes or of the CRD.",
+    )
     SERVER_ERROR = ("server_error", "The API server failed (5xx).", "Check the API server's log.")
     BAD_RESPONSE = (
         "bad_response",

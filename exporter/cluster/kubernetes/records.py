@@ -3,12 +3,16 @@
 Only objects that have to do with GPUs become records; of 100,000 pods usually a few thousand.
 """
 
+from typing import Literal
+
 import msgspec
 
 Pairs = tuple[tuple[str, str], ...]
 """Keys and values."""
 Amounts = tuple[tuple[str, int], ...]
 """Resource names and numbers of devices."""
+Taint = tuple[str, str, str]
+"""(key, value, effect)."""
 
 
 class SelectorRequirement(msgspec.Struct, frozen=True, gc=False):
@@ -49,6 +53,42 @@ class PodScheduledCondition(msgspec.Struct, frozen=True, gc=False):
     """When the status last changed, in seconds since the epoch; None where the API server gave no time."""
 
 
+class PodClaim(msgspec.Struct, frozen=True, gc=False):
+    """A claim of a pod for devices: one of `claim`, `template` and `device_class` is set, or only `template` so far."""
+
+    claim: str = ""
+    """The name of the ResourceClaim, in the pod's namespace."""
+    template: str = ""
+    """The name of the ResourceClaimTemplate of which the claim is made."""
+    device_class: str = ""
+    """The DeviceClass that the pod asks for by the name of a resource; the scheduler makes the claim."""
+    count: int = 0
+    """Devices of that class."""
+
+
+class SchedulingGroup(msgspec.Struct, frozen=True, gc=False):
+    """The group of pods that a pod is scheduled with."""
+
+    name: str = ""
+    built_in: bool = False
+    """Whether it is a group of Kubernetes itself (1.35), for which the scheduler writes no condition while it waits."""
+
+
+class PodPlan(msgspec.Struct, frozen=True, gc=False):
+    """What holds a pod back besides its constraints. Pods of one workload mostly have equal ones."""
+
+    queued: bool = False
+    """Whether all its scheduling gates are those of a queue."""
+    group: SchedulingGroup = SchedulingGroup()
+    nominated: str = ""
+    """The node on which the scheduler keeps a place for the pod."""
+    has_volume_claims: bool = False
+    not_started: Literal["", "image_pull", "start_failed"] = ""
+    """What the kubelet says of containers that cannot start."""
+    claim_missing: bool = False
+    """Whether a claim of the pod does not exist. Set once all claims are known."""
+
+
 class Overrides(msgspec.Struct, frozen=True, gc=False):
     """The values of gpugauge's annotations and labels, as written; empty where there is none."""
 
@@ -58,7 +98,7 @@ class Overrides(msgspec.Struct, frozen=True, gc=False):
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
-    """A pod that requests GPUs and is not finished."""
+    """A pod that requests GPUs, or has claims that may be for GPUs. It is not finished, or a kubelet rejected it."""
 
     uid: str
     namespace: str
@@ -66,7 +106,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     created: float
     """Seconds since the epoch."""
     requests: Amounts
-    """Devices by resource name, by the scheduler's rule; never empty."""
+    """Devices by resource name, by the scheduler's rule; empty where the pod has only claims that are not known yet."""
     workload: str
     workload_type: str
     phase: str = ""
@@ -82,6 +122,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     priority_class: str = ""
     overrides: Overrides = Overrides()
     constraints: SchedulingConstraints = SchedulingConstraints()
+    plan: PodPlan = PodPlan()
+    claims: tuple[PodClaim, ...] = ()
+    rejected: bool = False
+    """Whether the pod failed because a kubelet did not admit it."""
     schedulable_since: float | None = None
     """Seconds since the epoch; None while gated. Set by the store, which sees when scheduling gates are removed."""
 
@@ -97,18 +141,18 @@ class NodeDescription(msgspec.Struct, frozen=True, gc=False):
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """A node that has GPUs, or should have some according to its labels."""
+    """A node. `has_gpus` tells whether it offers GPUs, or should according to its labels."""
 
     name: str
     labels: tuple[str, ...]
     """Keys and values in turn, which takes a tenth of a dictionary's memory."""
-    taints: tuple[tuple[str, str, str], ...]
-    """(key, value, effect)."""
+    taints: tuple[Taint, ...]
     ready: bool
     cordoned: bool
     capacity: Amounts
     allocatable: Amounts
     description: NodeDescription = NodeDescription()
+    has_gpus: bool = True
 
 
 class Namespace(msgspec.Struct, frozen=True, gc=False):
@@ -118,4 +162,5 @@ class Namespace(msgspec.Struct, frozen=True, gc=False):
     overrides: Overrides = Overrides()
 
 
-ClusterObject = Pod | Node | Namespace
+ClusterObject = msgspec.Struct
+"""Any of these records, and those of `devices.py`, `controllers.py` and `events.py`."""

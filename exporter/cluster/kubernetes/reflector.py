@@ -1,6 +1,7 @@
-"""A reflector: a thread that keeps the store of one kind of object (pods, nodes or namespaces) current.
+"""A reflector: a thread that keeps the store of one kind of object, such as pods, current.
 
-It lists all objects once, then watches: it applies every change that the API server reports after that list.
+It lists all objects once, then watches: it applies every change that the API server reports after that list. Objects
+of an optional kind that may not be read, or that the API server does not serve, are asked for again now and then.
 """
 
 import logging
@@ -11,7 +12,8 @@ from contextlib import suppress
 from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.api import ApiError, KubernetesApi
-from exporter.cluster.kubernetes.decode import ObjectKind, WatchChange
+from exporter.cluster.kubernetes.decode import WatchChange
+from exporter.cluster.kubernetes.kinds import ObjectKind
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.cluster.kubernetes.records import ClusterObject
 from exporter.cluster.kubernetes.store import ObjectStore
@@ -24,6 +26,8 @@ _SHORTEST_WATCH = 1.0
 _GRACE = 10.0
 """Seconds beyond its requested end for which a watch may be silent before its connection counts as dead."""
 _STOP_SECONDS = 5.0
+_OFF = (WatchReason.FORBIDDEN, WatchReason.NOT_SERVED)
+"""Why an optional kind is not read, and not for want of health."""
 
 
 class Reflector:
@@ -41,6 +45,12 @@ class Reflector:
         self._kind, self._store, self._connect, self._config = kind, store, connect, config
         self._jitter = jitter
         self._api: KubernetesApi | None = None
+        self._version = 0
+        """Which of the kind's paths is requested."""
+        self._expired = False
+        """Whether the last attempt found its resource version expired, with no answer since."""
+        self._opened_at: float | None = None
+        """When a watch was accepted that is still open; None while there is none."""
         self._resource_version = ""
         """Where the next watch begins; empty when a list is due first."""
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
@@ -55,8 +65,11 @@ class Reflector:
         self._thread = threading.Thread(target=self._run, name=f"reflector-{self._kind.name}", daemon=True)
         self._thread.start()
 
-    def restart_if_ended(self) -> None:
-        """Start the thread again if it has ended because of a defect."""
+    def supervise(self) -> None:
+        """Start the thread again if it has ended because of a defect, and notice a watch that stays open."""
+        opened_at = self._opened_at
+        if opened_at is not None and self._store.clock() - opened_at >= _SHORTEST_WATCH:
+            self._recovered()
         if self._thread is not None and not self._thread.is_alive() and not self._stopping.is_set():
             message = f"the reflector of {self._kind.name} ended because of a defect and was restarted"
             self._store.failed(WatchReason.CRASHED, message)
@@ -101,7 +114,7 @@ class Reflector:
         records: dict[str, ClusterObject] = {}
         query = {**self._kind.query, "limit": str(self._config.page_size)}
         while not self._stopping.is_set():
-            page = self._kind.codec.page(api.page(self._kind.path, query))
+            page = self._kind.codec.page(api.page(self._path, query))
             records.update(page.records)
             self._count_malformed(page.malformed)
             if not page.continue_token:
@@ -122,13 +135,19 @@ class Reflector:
             "resourceVersion": self._resource_version,
             "timeoutSeconds": str(max(1, int(seconds))),
         }
-        with api.lines(self._kind.path, query, seconds + _GRACE) as lines:
+        with api.lines(self._path, query, seconds + _GRACE) as lines:
             if self._stopping.is_set():
                 return
-            self._recovered()
-            for line in lines:
-                self._apply(self._kind.codec.change(line))
-                self._backoff.reset()
+            # An expired version is answered with a watch that at once says so: an open one is no success yet.
+            self._opened_at = self._store.clock()
+            try:
+                for line in lines:
+                    self._apply(self._kind.codec.change(line))
+                    self._recovered()
+                    self._backoff.reset()
+            finally:
+                self._opened_at = None
+        self._recovered()
         self._backoff.reset()
 
     def _apply(self, change: WatchChange) -> None:
@@ -147,20 +166,43 @@ class Reflector:
         for problem in problems:
             self._malformed_log.warning(f"one of the {self._kind.name} cannot be read and is left out: {problem}")
 
+    @property
+    def _path(self) -> str:
+        return self._kind.paths[self._version]
+
     def _recovered(self) -> None:
+        self._expired = False
         self._store.clear_problem()
         self._states.clear(self._kind.name, f"{self._kind.name} are watched again")
 
     def _failed(self, error: ApiError) -> None:
         """Record and log the failure, decide how to continue, and wait before the next attempt."""
-        self._store.failed(error.reason, str(error))
-        if error.reason == WatchReason.EXPIRED or self._store.view(self._config.stale_after).records is None:
+        if error.reason == WatchReason.NOT_SERVED and self._version + 1 < len(self._kind.paths):
+            self._version += 1
+            return
+        self._version = 0 if error.reason == WatchReason.NOT_SERVED else self._version
+        self._record(error)
+        expired = error.reason == WatchReason.EXPIRED
+        if expired or self._store.view(self._config.stale_after).records is None:
             self._resource_version = ""  # the records cannot be brought up to date by a watch any more
         if error.reason == WatchReason.UNAUTHORIZED:
             self._disconnect()  # the next attempt reads the credentials again
+        if expired and not self._expired:
+            # Nothing is wrong with the API server: the objects are listed at once, whatever happened before.
+            self._expired = True
+            return
+        self._stopping.wait((error.retry_after or 0.0) + self._backoff.failed() * (0.5 + self._jitter() / 2))
+
+    def _record(self, error: ApiError) -> None:
+        """Count and log a failure, or note that an optional kind is not read."""
+        if self._kind.optional and error.reason in _OFF:
+            self._store.switch_off(error.reason)
+            message = f"{self._kind.name} are optional and not read: {error}"
+            self._states.report(self._kind.name, message, state=error.reason, level=logging.INFO)
+            return
+        self._store.failed(error.reason, str(error))
         message = f"{self._kind.name} cannot be watched: {error}"
         self._states.report(self._kind.name, message, state=error.reason)
-        self._stopping.wait((error.retry_after or 0.0) + self._backoff.failed() * (0.5 + self._jitter() / 2))
 
     def _disconnect(self) -> None:
         api, self._api = self._api, None

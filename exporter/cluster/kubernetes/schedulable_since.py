@@ -2,29 +2,29 @@
 
 A pod could be scheduled since its creation, or since its last scheduling gate was removed. When this watcher first
 sees a pod after that removal, the time of the removal is unknown and the creation may lie hours before it; such a pod
-counts from the moment when it is first seen. Two traces show that a pod was gated: Kueue's labels and annotations, and
-a PodScheduled condition without a transition time, which older API servers write on a gated pod and the scheduler
-keeps as long as the status stays False. An API server of 1.36 writes the time of creation there (seen on a real one),
-so after a restart of the watcher a pod that was gated by something else than Kueue counts from its creation.
+counts from the moment when it is first seen. Three traces show that a pod was gated: Kueue's labels and annotations; a
+PodScheduled condition without a transition time, which older API servers write on a gated pod and the scheduler keeps
+as long as the status stays False; and, since 1.36 writes the time of creation there, that time together with a
+`generation` above 1, which counts the changes of the spec (1.34) that a removed gate is one of.
 """
-
-from collections.abc import Mapping
 
 import msgspec
 
 from exporter.cluster.kubernetes.records import Pod, PodScheduledCondition
+from exporter.cluster.kubernetes.wire import ObjectMeta
 
 _KUEUE_LABELS = ("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset", "kueue.x-k8s.io/pod-group-name")
 _KUEUE_ANNOTATIONS = ("kueue.x-k8s.io/workload",)
 
 
-def once_gated(
-    labels: Mapping[str, str | None], annotations: Mapping[str, str | None], scheduled: PodScheduledCondition | None
-) -> bool:
-    """Whether a pod without scheduling gates shows traces of an earlier one."""
+def once_gated(meta: ObjectMeta, created: float, scheduled: PodScheduledCondition | None) -> bool:
+    """Whether a pod without scheduling gates, created at this time, shows traces of an earlier one."""
+    labels, annotations = meta.labels or {}, meta.annotations or {}
     if any(key in labels for key in _KUEUE_LABELS) or any(key in annotations for key in _KUEUE_ANNOTATIONS):
         return True
-    return scheduled is not None and scheduled.status == "False" and scheduled.since is None
+    if scheduled is None or scheduled.status != "False":
+        return False
+    return scheduled.since is None or (scheduled.since == created and (meta.generation or 1) > 1)
 
 
 def with_since(pod: Pod, before: Pod | None, now: float) -> Pod:

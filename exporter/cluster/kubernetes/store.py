@@ -1,4 +1,4 @@
-"""The store of one kind of object (pods, nodes or namespaces): written by its reflector, read by collections."""
+"""The store of one kind of object, such as pods: written by its reflector, read by collections."""
 
 import threading
 from collections import Counter
@@ -14,7 +14,7 @@ class StoreView:
     """A store at one moment."""
 
     object: str
-    """`pods`, `nodes` or `namespaces`."""
+    """The kind, as the API names it: `pods`."""
     records: tuple[ClusterObject, ...] | None
     """None before the first list, and while the API server has not confirmed the records for too long."""
     synced_at: float | None
@@ -27,6 +27,10 @@ class StoreView:
     """How long the last complete list took."""
     problem: tuple[str, str] | None
     """(reason, message) of the last attempt, if it failed."""
+    optional: bool = False
+    """Whether everything else works without these objects."""
+    off: str = ""
+    """Why optional objects are not read; empty while they are, or may be."""
 
 
 @dataclass(slots=True)
@@ -34,11 +38,12 @@ class ObjectStore:
     """The records of one kind of object. Every method may be called from any thread."""
 
     object: str
-    """`pods`, `nodes` or `namespaces`."""
+    """The kind, as the API names it: `pods`."""
     wall: Callable[[], float]
     """Seconds since the epoch."""
     clock: Callable[[], float]
     """Seconds from an arbitrary start; must be monotonic."""
+    optional: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _records: dict[str, ClusterObject] = field(default_factory=dict)
     _viewed: tuple[ClusterObject, ...] | None = None
@@ -49,6 +54,7 @@ class ObjectStore:
     _malformed: int = 0
     _list_seconds: float = 0.0
     _problem: tuple[str, str] | None = None
+    _off: str = ""
 
     def replace(self, records: Mapping[str, ClusterObject], seconds: float) -> None:
         """Replace all records by those of a complete list, which took `seconds`."""
@@ -85,6 +91,13 @@ class ObjectStore:
             self._restarts[reason] += 1
             self._problem = (reason, message)
 
+    def switch_off(self, reason: str) -> None:
+        """Record that optional objects may not or cannot be read: nothing is known of them, and nothing is wrong."""
+        with self._lock:
+            self._records, self._viewed, self._problem = {}, None, None
+            self._confirmed_at = self._synced_at = None
+            self._off = reason
+
     def count_malformed(self, count: int) -> None:
         """Count objects that could not be read."""
         with self._lock:
@@ -104,6 +117,8 @@ class ObjectStore:
                 self._malformed,
                 self._list_seconds,
                 self._problem,
+                self.optional,
+                self._off,
             )
 
     def _with_since(self, key: str, record: ClusterObject, now: float) -> ClusterObject:
@@ -119,4 +134,4 @@ class ObjectStore:
             self._records[key] = record
 
     def _confirm(self) -> None:
-        self._confirmed_at, self._synced_at, self._problem = self.clock(), self.wall(), None
+        self._confirmed_at, self._synced_at, self._problem, self._off = self.clock(), self.wall(), None, ""

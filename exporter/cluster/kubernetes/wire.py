@@ -25,6 +25,7 @@ class ObjectMeta(msgspec.Struct, gc=False, rename="camel"):
     resource_version: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    generation: int | None = None
     labels: StringMap = None
     annotations: StringMap = None
     owner_references: list[OwnerReference] | None = None
@@ -74,8 +75,31 @@ class WireAffinity(msgspec.Struct, gc=False, rename="camel"):
     node_affinity: WireNodeAffinity | None = None
 
 
+class WirePodClaim(msgspec.Struct, gc=False, rename="camel"):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class WireVolume(msgspec.Struct, gc=False, rename="camel"):
+    persistent_volume_claim: dict[str, Any] | None = None
+    ephemeral: dict[str, Any] | None = None
+
+
+class WireSchedulingGroup(msgspec.Struct, gc=False, rename="camel"):
+    """`schedulingGroup` since Kubernetes 1.36, `workloadRef` in 1.35."""
+
+    pod_group_name: str | None = None
+    name: str | None = None
+    pod_group: str | None = None
+
+
 class PodSpec(msgspec.Struct, gc=False, rename="camel"):
     node_name: str | None = None
+    resource_claims: list[WirePodClaim] | None = None
+    volumes: list[WireVolume] | None = None
+    scheduling_group: WireSchedulingGroup | None = None
+    workload_ref: WireSchedulingGroup | None = None
     containers: list[WireContainer] | None = None
     init_containers: list[WireContainer] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
@@ -95,8 +119,31 @@ class PodCondition(msgspec.Struct, gc=False, rename="camel"):
     last_transition_time: str | None = None
 
 
+class ContainerWaiting(msgspec.Struct, gc=False):
+    reason: str | None = None
+
+
+class ContainerState(msgspec.Struct, gc=False):
+    waiting: ContainerWaiting | None = None
+    terminated: ContainerWaiting | None = None
+
+
+class ContainerStatus(msgspec.Struct, gc=False):
+    state: ContainerState | None = None
+
+
+class PodClaimStatus(msgspec.Struct, gc=False, rename="camel"):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatus(msgspec.Struct, gc=False, rename="camel"):
     phase: str | None = None
+    reason: str | None = None
+    nominated_node_name: str | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    resource_claim_statuses: list[PodClaimStatus] | None = None
     conditions: list[PodCondition] | None = None
     start_time: str | None = None
 

@@ -2,18 +2,26 @@
 
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.overrides import MalformedOverride
-from exporter.cluster.metrics import maintenance, nodes, pending, pods, reflectors
+from exporter.cluster.metrics import blocked_work, maintenance, nodes, pending, pods, reflectors
 from exporter.cluster.view import ClusterView
 from exporter.metric import Family
 
-METRICS = (*pending.METRICS, *pods.METRICS, *nodes.METRICS, *maintenance.METRICS, *reflectors.METRICS)
+METRICS = (
+    *pending.METRICS,
+    *blocked_work.METRICS,
+    *pods.METRICS,
+    *nodes.METRICS,
+    *maintenance.METRICS,
+    *reflectors.METRICS,
+)
 """Every metric that the watcher can expose."""
 
 
 def families(view: ClusterView, config: ClusterConfig, malformed: list[MalformedOverride]) -> list[Family]:
     """The families that have a sample. `malformed` are the overrides that are ignored now."""
     found = [
-        *pending.pending_families(view, config.tracked_pods, config.tracked_after),
+        *pending.pending_families(view, config),
+        *blocked_work.blocked_work_families(view),
         *pods.pod_families(view),
         *pods.namespace_families(view),
         pods.malformed_family(malformed),

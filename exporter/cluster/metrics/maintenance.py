@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from exporter.cluster.kubernetes.node_description import MIG_STATE, REPARTITIONING
 from exporter.cluster.kubernetes.records import Node
 from exporter.cluster.view import ClusterView
 from exporter.metric import Family, Kind, metric
@@ -31,9 +32,6 @@ UPGRADING = frozenset(
         "uncordon-required",
     }
 )
-MIG_STATE = "nvidia.com/mig.config.state"
-"""A label that the MIG manager writes."""
-REPARTITIONING = frozenset({"pending", "rebooting"})
 REMOVAL_TAINTS = frozenset({"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"})
 
 
@@ -58,8 +56,7 @@ def maintenance_families(view: ClusterView) -> list[Family]:
     """The families; none while the nodes are not known."""
     if view.nodes is None:
         return []
-    nodes = sorted(view.nodes, key=lambda node: node.name)
-    found = [(node.name, reason) for node in nodes for reason in reasons(node)]
+    found = [(node.name, reason) for node in view.gpu_nodes() for reason in reasons(node)]
     return [Family(MAINTENANCE, [view.labels.sample(MAINTENANCE, 1, node=n, reason=reason) for n, reason in found])]
 
 

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from exporter.cluster.kubernetes.records import Amounts, Node
-from exporter.cluster.scheduling.free_capacity import Requested, free_on, requested, schedulable
+from exporter.cluster.scheduling.device_claims import DeviceCount
+from exporter.cluster.scheduling.free_capacity import Requested, free_on, requested, schedulable, with_claimable
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
 from exporter.metric import Family, Kind, Metric, Sample, metric
@@ -38,10 +40,13 @@ def node_families(view: ClusterView) -> list[Family]:
     """The families; none while the nodes are not known, no requested and free GPUs while the pods are not."""
     if view.nodes is None:
         return []
-    nodes = sorted(view.nodes, key=lambda node: node.name)
+    nodes = view.gpu_nodes()
+    by_node = view.devices.by_node
+    capacity = ((n, with_claimable(n.capacity, _claimable(by_node.get(n.name), "capacity"))) for n in nodes)
+    allocatable = ((n, with_claimable(n.allocatable, _claimable(by_node.get(n.name), "allocatable"))) for n in nodes)
     return [
-        _family(CAPACITY, ((node, node.capacity) for node in nodes), view),
-        _family(ALLOCATABLE, ((node, node.allocatable) for node in nodes), view),
+        _family(CAPACITY, capacity, view),
+        _family(ALLOCATABLE, allocatable, view),
         *_requested_and_free(nodes, view),
         Family(
             SCHEDULABLE, [view.labels.sample(SCHEDULABLE, int(schedulable(node)), node=node.name) for node in nodes]
@@ -50,19 +55,28 @@ def node_families(view: ClusterView) -> list[Family]:
     ]
 
 
+def _claimable(counts: tuple[DeviceCount, ...] | None, what: Literal["capacity", "allocatable", "free"]) -> Amounts:
+    return tuple((each.name, getattr(each, what)) for each in counts or ())
+
+
 def _requested_and_free(nodes: list[Node], view: ClusterView) -> list[Family]:
     if view.pods is None:
         return []
     requests = requested(view.pods)
     unlisted = _unlisted(nodes, requests)
+    by_node = view.devices.by_node
     return [
-        _family(REQUESTED, ((node, _requested_on(node, requests, unlisted)) for node in nodes), view),
-        _family(FREE, ((node, free_on(node, requests)) for node in nodes), view),
+        _family(REQUESTED, ((node, _requested_on(node, requests, unlisted, view)) for node in nodes), view),
+        _family(
+            FREE,
+            ((n, with_claimable(free_on(n, requests), _claimable(by_node.get(n.name), "free"))) for n in nodes),
+            view,
+        ),
     ]
 
 
 def _unlisted(nodes: list[Node], requests: Requested) -> Mapping[str, list[str]]:
-    """Resources by node that pods request and the node no longer lists, as when a device plugin has gone."""
+    """Resources by node that pods request and the node does not list: DRA, or a device plugin that has gone."""
     listed = {(node.name, name) for node in nodes for name, _ in (*node.capacity, *node.allocatable)}
     unlisted: dict[str, list[str]] = {}
     for name, resource in requests.keys() - listed:
@@ -70,9 +84,14 @@ def _unlisted(nodes: list[Node], requests: Requested) -> Mapping[str, list[str]]
     return unlisted
 
 
-def _requested_on(node: Node, requests: Requested, unlisted: Mapping[str, list[str]]) -> Amounts:
-    names = {name for name, _ in (*node.capacity, *node.allocatable)} | set(unlisted.get(node.name, ()))
-    return tuple((name, requests.get((node.name, name), 0)) for name in sorted(names))
+def _requested_on(node: Node, requests: Requested, unlisted: Mapping[str, list[str]], view: ClusterView) -> Amounts:
+    """What pods on the node request; of the devices of DRA those that claims were given, also shared ones."""
+    claimed = {each.name: each.requested for each in view.devices.by_node.get(node.name, ())}
+    through_dra = {name for each in claimed for name in view.devices.names_of(each)}
+    listed = {name for name, _ in (*node.capacity, *node.allocatable)}
+    names = listed | (set(unlisted.get(node.name, ())) - through_dra)
+    amounts = tuple((name, requests.get((node.name, name), 0)) for name in sorted(names))
+    return amounts + tuple((name, count) for name, count in claimed.items() if name not in listed)
 
 
 def _family(metric: Metric, found: Iterable[tuple[Node, Amounts]], view: ClusterView) -> Family:

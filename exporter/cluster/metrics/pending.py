@@ -2,13 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.records import Pod
 from exporter.cluster.metrics.pods import labels_of
-from exporter.cluster.scheduling.free_capacity import node_groups, requested
-from exporter.cluster.scheduling.node_selection import by_name
-from exporter.cluster.scheduling.pending_reason import ClusterState, PendingReason, pending_reason
+from exporter.cluster.scheduling.history import Workload, workload_of
+from exporter.cluster.scheduling.pending_pods import PendingPod, unknown_texts
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
 from exporter.identity_labels import NAMESPACE, POD, WORKLOAD, namespace_labels, workload_labels
@@ -40,7 +39,7 @@ OLDEST = metric(
 SINCE = metric(
     "gpugauge_pending_pod_since_timestamp_seconds",
     Kind.GAUGE,
-    "Since when this GPU pod could have been scheduled, as seen by this watcher; the oldest pods only.",
+    "Since when this GPU pod could have been scheduled, as seen by this watcher; the oldest pods of a workload only.",
     *POD,
     "resource",
     *WORKLOAD,
@@ -48,7 +47,7 @@ SINCE = metric(
 REASON = metric(
     "gpugauge_pending_pod_reason",
     Kind.GAUGE,
-    "Constant 1 with the current reason why this GPU pod is not running; the oldest pods only.",
+    "Constant 1 with the current reason why this GPU pod is not running; the oldest pods of a workload only.",
     *POD,
     *WORKLOAD,
     "reason",
@@ -56,89 +55,87 @@ REASON = metric(
 UNTRACKED = metric(
     "gpugauge_pending_workloads_untracked",
     Kind.GAUGE,
-    "Workloads of which no pod has series of its own, although it is pending long enough: there are too many pods.",
+    "Workloads of which no pod has series of its own, although it is pending long enough: there are too many.",
 )
-METRICS = (PODS, DEVICES, OLDEST, SINCE, REASON, UNTRACKED)
+WORKLOAD_SINCE = metric(
+    "gpugauge_pending_workload_since_timestamp_seconds",
+    Kind.GAUGE,
+    "Since when this workload is pending: since it last ran, or since its oldest pending pod could be scheduled.",
+    *NAMESPACE,
+    *WORKLOAD,
+    "resource",
+)
+ADMISSION_FAILURES = metric(
+    "gpugauge_pod_admission_failures_total",
+    Kind.COUNTER,
+    "GPU pods that a kubelet rejected.",
+    *NAMESPACE,
+    "node",
+    "workload",
+)
+_MOST_WORKLOADS = 5000
+"""How many workloads have a series of their own at most: those that are pending longest."""
+UNKNOWN = metric(
+    "gpugauge_scheduler_messages_unknown",
+    Kind.GAUGE,
+    "Pending GPU pods whose scheduler names a cause in words that are not known; the log has the words.",
+)
+METRICS = (PODS, DEVICES, OLDEST, SINCE, REASON, UNTRACKED, WORKLOAD_SINCE, ADMISSION_FAILURES, UNKNOWN)
 
-_MAX_COMPARISONS = 200_000
-"""How many times a collection compares a pod with a group of nodes, at most; so many take about a second.
 
-Where more would be needed, the scheduler's message alone decides.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingPod:
-    """A GPU pod that is not running yet, and why."""
-
-    pod: Pod
-    reason: PendingReason
-
-    @property
-    def since(self) -> float:
-        """Since when it is pending, in seconds since the epoch; a gated pod counts from its creation."""
-        return self.pod.created if self.pod.schedulable_since is None else self.pod.schedulable_since
-
-
-def pending_families(view: ClusterView, tracked: int, after: float) -> list[Family]:
+def pending_families(view: ClusterView, config: ClusterConfig) -> list[Family]:
     """The families; none while the pods are not known.
 
-    Only the `tracked` oldest pods that are pending for more than `after` seconds get series of their own.
+    Pods get series of their own when they are pending for a while, the oldest ones of the workloads pending longest.
     """
     if view.pods is None:
         return []
-    pending = pending_pods(view)
-    own, others = _tracked(pending, tracked, view.now - after)
+    own, others = _tracked(view, config)
     return [
-        *_counts(pending),
-        Family(OLDEST, _oldest(pending)),
+        *_counts(view.pending),
+        Family(OLDEST, _oldest(view.pending)),
         Family(SINCE, [sample for each in own for sample in _since(each)]),
         Family(REASON, [_reason(each) for each in own]),
-        Family(UNTRACKED, [UNTRACKED.sample(len(_workloads(others) - _workloads(own)))]),
+        Family(UNTRACKED, [UNTRACKED.sample(others)]),
+        Family(WORKLOAD_SINCE, list(_workloads_since(view, config))),
+        Family(ADMISSION_FAILURES, _admission_failures(view)),
+        Family(UNKNOWN, [UNKNOWN.sample(len({pod.uid for pod, _ in unknown_texts(view.pods, view.gpus)}))]),
     ]
 
 
-def pending_pods(view: ClusterView) -> list[PendingPod]:
-    """The GPU pods that are to run and do not run yet. One that is being deleted is not pending."""
-    pods = [pod for pod in view.pods or () if pod.phase == "Pending" and not pod.deleting]
-    cluster = _cluster_state(view, pods)
-    known: dict[object, PendingReason] = {}
-    found = []
-    for pod in pods:
-        # Pods of one workload mostly have the same message and constraints: each distinct case is decided once.
-        case = (bool(pod.node), pod.gated, _condition(pod), pod.constraints, pod.requests)
-        if case not in known:
-            known[case] = pending_reason(pod, cluster)
-        found.append(PendingPod(pod, known[case]))
-    return found
+def _tracked(view: ClusterView, config: ClusterConfig) -> tuple[list[PendingPod], int]:
+    """The pods that get series of their own, and the number of workloads that get none although pending long enough."""
+    pods: dict[Workload, list[PendingPod]] = defaultdict(list)
+    for each in view.pending:
+        if each.pod.schedulable_since is not None and each.since < view.now - config.tracked_after:
+            pods[workload_of(each.pod)].append(each)
+    longest = sorted(pods, key=lambda workload: (view.pending_since.get(workload, view.now), workload))
+    tracked = longest[: config.tracked_workloads]
+    own = [
+        each
+        for workload in tracked
+        for each in sorted(pods[workload], key=lambda each: (each.since, each.pod.uid))[: config.tracked_pods]
+    ]
+    return own, len(longest) - len(tracked)
 
 
-def _condition(pod: Pod) -> tuple[str, str, str] | None:
-    condition = pod.scheduled
-    return None if condition is None else (condition.status, condition.reason, condition.message)
+def _workloads_since(view: ClusterView, config: ClusterConfig) -> Iterable[Sample]:
+    """One for each resource that pending pods of the workload ask for."""
+    resources: dict[Workload, set[str]] = defaultdict(set)
+    for each in view.pending:
+        resources[workload_of(each.pod)].update(resource for resource, _ in _by_label(each.pod))
+    long = [each for each in view.pending_since.items() if each[1] < view.now - config.tracked_after]
+    for (namespace, name, kind), since in sorted(long, key=lambda each: (each[1], each[0]))[:_MOST_WORKLOADS]:
+        for resource in sorted(resources[namespace, name, kind]):
+            labels = {**namespace_labels(namespace), **workload_labels(name, kind), "resource": resource}
+            yield view.labels.sample(WORKLOAD_SINCE, since, **labels)
 
 
-def _cluster_state(view: ClusterView, pending: list[Pod]) -> ClusterState:
-    """The nodes to compare with, unless they are unknown or that would take too many comparisons."""
-    tried = [pod for pod in pending if pod.scheduled and pod.scheduled.reason == "Unschedulable" and not pod.node]
-    if view.nodes is None or not tried:
-        return ClusterState(view.gpus)
-    cases = len({(pod.constraints, pod.requests, pod.scheduled and pod.scheduled.message) for pod in tried})
-    if any(by_name(pod.constraints) for pod in tried) and cases * len(view.nodes) > _MAX_COMPARISONS:
-        return ClusterState(view.gpus)
-    groups = node_groups(view.nodes, requested(view.pods or ()), tried)
-    return ClusterState(view.gpus, groups if cases * len(groups) <= _MAX_COMPARISONS else None)
-
-
-def _tracked(pending: Iterable[PendingPod], most: int, before: float) -> tuple[list[PendingPod], list[PendingPod]]:
-    """The oldest schedulable pods that are pending long enough, and those beyond `most`."""
-    old = [each for each in pending if each.pod.schedulable_since is not None and each.since < before]
-    old.sort(key=lambda each: (each.since, each.pod.uid))
-    return old[:most], old[most:]
-
-
-def _workloads(pending: Iterable[PendingPod]) -> set[tuple[str, str, str]]:
-    return {(each.pod.namespace, each.pod.workload, each.pod.workload_type) for each in pending}
+def _admission_failures(view: ClusterView) -> list[Sample]:
+    return [
+        ADMISSION_FAILURES.sample(count, **namespace_labels(namespace), node=node, workload=workload)
+        for (namespace, node, workload), count in sorted(view.rejections.items())
+    ]
 
 
 def _counts(pending: Iterable[PendingPod]) -> tuple[Family, Family]:

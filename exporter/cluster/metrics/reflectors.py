@@ -23,20 +23,29 @@ MALFORMED = metric(
     "Objects that could not be read and were left out.",
     "object",
 )
-METRICS = (LAST_SYNC, RESTARTS, MALFORMED)
+OFF = metric(
+    "gpugauge_watch_off",
+    Kind.GAUGE,
+    "Optional objects that are not read, and why.",
+    "object",
+    "reason",
+)
+METRICS = (LAST_SYNC, RESTARTS, MALFORMED, OFF)
 
 
 def reflector_families(stores: tuple[StoreView, ...]) -> list[Family]:
     """The families; they are exposed from the start, whether or not the API server has answered."""
+    on = [s for s in stores if not s.off]
     return [
-        Family(LAST_SYNC, [LAST_SYNC.sample(s.synced_at, object=s.object) for s in stores if s.synced_at is not None]),
+        Family(LAST_SYNC, [LAST_SYNC.sample(s.synced_at, object=s.object) for s in on if s.synced_at is not None]),
         Family(
             RESTARTS,
             [
                 RESTARTS.sample(s.restarts.get(reason, 0), object=s.object, reason=reason)
-                for s in stores
+                for s in on
                 for reason in WatchReason
             ],
         ),
-        Family(MALFORMED, [MALFORMED.sample(s.malformed, object=s.object) for s in stores]),
+        Family(MALFORMED, [MALFORMED.sample(s.malformed, object=s.object) for s in on]),
+        Family(OFF, [OFF.sample(1, object=s.object, reason=s.off) for s in stores if s.off]),
     ]

@@ -1,4 +1,4 @@
-"""Computes the free GPUs of nodes, and groups nodes that are equal for every pending pod except for their free GPUs.
+"""Computes the free GPUs of nodes, and groups nodes that are equal for every pending pod except for their GPUs.
 
 Ten thousand nodes differ in a few ways that matter to the pending pods. Comparing each pod with groups instead of
 nodes makes a collection short.
@@ -8,27 +8,58 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from exporter.cluster.kubernetes.records import Amounts, Node, Pod
+from exporter.cluster.kubernetes.node_description import MIG_CONFIG, MIG_STATE, REPARTITIONING, labeled_devices
+from exporter.cluster.kubernetes.records import Amounts, Node, Pod, Taint
+from exporter.cluster.scheduling.device_claims import DeviceCount, DeviceObjects
 from exporter.cluster.scheduling.node_selection import by_name, keys_of
+from exporter.gpu_names import is_gpu_class
 
 Requested = Mapping[tuple[str, str], int]
 """Devices that pods request, by (node, resource name)."""
+_MIG_PREFIX = "nvidia.com/mig-"
+_MIG_STRATEGY = "nvidia.com/mig.strategy"
+_WHOLE = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDevices:
+    """The devices of one node by resource, as far as pods ask for them."""
+
+    capacity: Amounts
+    allocatable: Amounts
+    free: Amounts
+    bare: bool = False
+    """Whether the node has GPUs by its labels and offers none: no device plugin, or no DRA driver."""
+    labeled: int | None = None
+    """How many devices a bare node should offer by its labels; None where these give no number."""
+    mig: bool = False
+    """Whether its device plugin is to offer MIG devices each by its profile."""
+    layout: str | None = None
+    """The MIG layout that the node is being given; None while it is not changed."""
+
+    def should_offer(self, name: str, count: int) -> bool:
+        """Whether the node should offer so many devices of this resource although it offers none."""
+        if name.startswith(_MIG_PREFIX):
+            profile = name.removeprefix(_MIG_PREFIX)
+            changing = self.layout is not None and (profile in self.layout or (name, 0) in self.capacity)
+            return changing or (self.bare and self.mig)
+        meant = self.bare and (name in _WHOLE or is_gpu_class(name))
+        return meant and (self.labeled is None or self.labeled >= count)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Nodes that are equal for all pending pods except for their free devices."""
+    """Nodes that are equal for all pending pods except for their devices."""
 
     name: str
     """The node's name where a pending pod selects nodes by name; else empty."""
     labels: Mapping[str, str]
     """Only those whose keys a pending pod selects nodes by."""
-    taints: tuple[tuple[str, str, str], ...]
-    schedulable: bool
-    resources: frozenset[str]
-    """The resources of which each node has at least one allocatable device."""
-    free: frozenset[Amounts]
-    """The distinct amounts of free devices on one node."""
+    taints: tuple[Taint, ...]
+    ready: bool
+    cordoned: bool
+    devices: Mapping[NodeDevices, int]
+    """How many nodes have these devices."""
 
 
 def requested(pods: Iterable[Pod]) -> Requested:
@@ -46,22 +77,25 @@ def free_on(node: Node, requests: Requested) -> Amounts:
     return tuple((name, max(0, count - requests.get((node.name, name), 0))) for name, count in node.allocatable)
 
 
-def node_groups(nodes: Sequence[Node], requests: Requested, pending: Iterable[Pod]) -> tuple[NodeGroup, ...]:
-    """Group the nodes by everything that the scheduling constraints of these pending pods can distinguish."""
+def node_groups(
+    nodes: Sequence[Node], requests: Requested, pending: Iterable[Pod], objects: DeviceObjects
+) -> tuple[NodeGroup, ...]:
+    """Group the nodes with GPUs by everything that the scheduling constraints of these pending pods distinguish."""
     constraints = {pod.constraints for pod in pending}
     keys = frozenset[str]().union(*(keys_of(each) for each in constraints))
     named = any(by_name(each) for each in constraints)
-    free: dict[tuple[object, ...], set[Amounts]] = {}
+    groups: dict[tuple[object, ...], Counter[NodeDevices]] = {}
     first: dict[tuple[object, ...], tuple[Node, dict[str, str]]] = {}
     for node in nodes:
+        claimable = objects.by_node.get(node.name, ())
+        if not node.has_gpus and not claimable:
+            continue
         labels = _with_keys(node, keys)
-        group = (node.name if named else "", tuple(labels.items()), node.taints, schedulable(node), _offered(node))
+        group = (node.name if named else "", tuple(labels.items()), node.taints, node.ready, node.cordoned)
         first.setdefault(group, (node, labels))
-        free.setdefault(group, set()).add(free_on(node, requests))
+        groups.setdefault(group, Counter())[_devices(node, requests, claimable, objects)] += 1
     return tuple(
-        NodeGroup(
-            node.name if named else "", labels, node.taints, schedulable(node), _offered(node), frozenset(free[group])
-        )
+        NodeGroup(node.name if named else "", labels, node.taints, node.ready, node.cordoned, groups[group])
         for group, (node, labels) in first.items()
     )
 
@@ -71,13 +105,36 @@ def schedulable(node: Node) -> bool:
     return node.ready and not node.cordoned
 
 
+def with_claimable(amounts: Amounts, counts: Amounts) -> Amounts:
+    """Add devices of DRA; where a device plugin offers the same resource, pods get the plugin's devices."""
+    return amounts + tuple(pair for pair in counts if not dict(amounts).get(pair[0]))
+
+
+def _devices(
+    node: Node, requests: Requested, claimable: tuple[DeviceCount, ...], objects: DeviceObjects
+) -> NodeDevices:
+    labels = dict(zip(node.labels[::2], node.labels[1::2], strict=True))
+    layout = labels.get(MIG_CONFIG, "") if labels.get(MIG_STATE) in REPARTITIONING else None
+    counted = _under_all_names(claimable, objects)
+    bare = node.has_gpus and not claimable and not any(count for _, count in node.capacity)
+    return NodeDevices(
+        with_claimable(node.capacity, tuple((each.name, each.capacity) for each in counted)),
+        with_claimable(node.allocatable, tuple((each.name, each.allocatable) for each in counted)),
+        with_claimable(free_on(node, requests), tuple((each.name, each.free) for each in counted)),
+        bare=bare,
+        labeled=labeled_devices(labels) if bare else None,
+        mig=labels.get(_MIG_STRATEGY) == "mixed",
+        layout=layout,
+    )
+
+
+def _under_all_names(claimable: tuple[DeviceCount, ...], objects: DeviceObjects) -> tuple[DeviceCount, ...]:
+    return tuple(each._replace(name=name) for each in claimable for name in objects.names_of(each.name))
+
+
 def _with_keys(node: Node, keys: frozenset[str]) -> dict[str, str]:
     """The node's labels that have one of these keys, sorted."""
     if not keys:
         return {}
     pairs = zip(node.labels[::2], node.labels[1::2], strict=True)
     return dict(sorted((key, value) for key, value in pairs if key in keys))
-
-
-def _offered(node: Node) -> frozenset[str]:
-    return frozenset(name for name, count in node.allocatable if count)

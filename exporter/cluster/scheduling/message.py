@@ -1,54 +1,66 @@
-"""Parses the scheduler's message in a pod's PodScheduled condition to causes; wordings of Kubernetes 1.20 to 1.36.
+"""Parses a scheduler's message in a pod's PodScheduled condition to causes. No I/O, no state.
 
 A message counts causes over nodes (`3 Insufficient cpu, 2 node(s) had …`) or states one cause for the pod; then it
-may report what preemption found. No part of its text leaves this module, only causes of a closed set.
+may report what preemption found. No part of its text leaves this module, except texts that no table has, for the log.
 """
 
 import re
-from enum import StrEnum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
+from exporter.cluster.scheduling.wordings import ANYWHERE, KAI_RESOURCES, PLUGINS, STARTS, Cause
 from exporter.gpu_names import GpuResources
 
-_HEAD = re.compile(r"\d+/\d+ nodes are (?:un)?available: ?|all nodes are unavailable: ?")
-_ENTRY = re.compile(r"(\d+) (.+?)(?=, \d+ |$)", re.DOTALL)
-_INSUFFICIENT = re.compile(r"Insufficient (\S+)")
-_PLACEMENT = re.compile(
-    r"(?P<pods>node\(s\) didn't match pod (?:anti-)?affinity|node\(s\) didn't satisfy existing pods)"
-    r"|node\(s\) didn't match (?:Pod's node affinity|scheduler-enforced node affinity|node selector)"
-    r"|node\(s\) didn't match the requested node name|pod affinity terms conflict"
-)
-_TOO_MANY_PODS = ("Too many pods", "node(s) pod number exceeded")
+_HEAD = re.compile(r"(?:\d+/\d+|all) nodes are (?:un)?available: ?|nodes with enough resources were found: ?", re.ASCII)
+_NEXT_ENTRY = re.compile(r", (?=\d+ )", re.ASCII)
+_ALONE = re.compile(r"\b1 minAvailable", re.ASCII)
+_ORIGIN = "Origin reason is "
+_BEGINNINGS = tuple(sorted(STARTS, key=lambda wording: -len(wording.text)))
+_PREEMPTION = "preemption: "
+_FAILED_PREEMPTION = re.compile(r"preemption: (?:0/\d+ nodes|not eligible due to (?!a terminating pod))", re.ASCII)
+_LONGEST_LOGGED = 160
 
 
-class Cause(StrEnum):
-    """Why one node, or the cluster as a whole, cannot run the pod."""
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a message states."""
 
-    GPU = "gpu"
-    """Too few free GPUs."""
-    CPU_OR_MEMORY = "cpu_or_memory"
-    """Too little free CPU, memory or storage, or too many pods."""
-    SELECTOR = "selector"
-    """Node selector, node affinity or node name."""
-    POD_AFFINITY = "pod_affinity"
-    """Affinity or anti-affinity between pods."""
-    TAINT = "taint"
-    """A taint that the pod does not tolerate."""
-    NODE_UNAVAILABLE = "node_unavailable"
-    """The node is cordoned, or in a condition that the scheduler avoids."""
-    OTHER = "other"
+    causes: frozenset[Cause]
+    unknown: tuple[str, ...] = ()
+    """The texts that no table has, shortened."""
+    preemption_failed: bool = False
+    """Whether preemption was tried in vain. It is never tried where nothing is written about it."""
 
 
-def causes(message: str, gpus: GpuResources) -> frozenset[Cause]:
-    """Return every cause that the message names; none for an empty message."""
+@lru_cache(maxsize=4096)
+def parse(message: str, gpus: GpuResources) -> Message:
+    """Return what the message states; no cause for an empty message."""
+    causes, unknown = set[Cause](), []
+    for text in _texts(message):
+        cause = _cause(text, gpus)
+        causes.add(cause)
+        if cause is Cause.UNKNOWN:
+            unknown.append(text[:_LONGEST_LOGGED])
+    return Message(frozenset(causes), tuple(unknown), _FAILED_PREEMPTION.search(message) is not None)
+
+
+def _texts(message: str) -> Iterator[str]:
+    """Yield the texts about nodes, or the one about the pod, without counts."""
+    if _ORIGIN in message and _ALONE.search(message):
+        # Volcano makes a gang of every pod: for one that waits for no other its own cause counts.
+        message = message.split(_ORIGIN, 1)[1]
     head = _HEAD.search(message)
-    if head is None:
-        return frozenset({Cause.OTHER}) if message.strip() else frozenset()
-    histogram = _histogram(message[head.end() :])
-    entries = [text for _, text in _ENTRY.findall(histogram)] if histogram[:1].isdigit() else [histogram]
-    return frozenset(_cause(text.strip(), gpus) for text in entries if text.strip())
+    about_pod = message[: head.start()] if head else message
+    if any(wording.text in about_pod for wording in ANYWHERE):
+        yield about_pod
+    elif head is None:
+        yield from filter(None, [message.strip()])
+    else:
+        yield from _entries(_before_preemption(message[head.end() :]))
 
 
-def _histogram(text: str) -> str:
+def _before_preemption(text: str) -> str:
     """Return the part before that of preemption, without its full stop.
 
     Since 1.34 other plugins may write between the two (`no new claims to deallocate, preemption: …`), so the part ends
@@ -57,22 +69,37 @@ def _histogram(text: str) -> str:
     return text.split(". ", 1)[0].strip().removesuffix(".")
 
 
+def _entries(histogram: str) -> Iterator[str]:
+    for entry in _NEXT_ENTRY.split(histogram):
+        count, _, text = entry.partition(" ")
+        text = text if count.isdigit() else entry
+        yield from filter(None, [text.strip()])
+
+
 def _cause(text: str, gpus: GpuResources) -> Cause:
-    if found := _INSUFFICIENT.match(text):
-        return _insufficient(found[1], gpus)
-    if text in _TOO_MANY_PODS:
-        return Cause.CPU_OR_MEMORY
-    if text.startswith(("node(s) had taint", "node(s) had untolerated taint")):
-        return Cause.TAINT
-    if found := _PLACEMENT.match(text):
-        return Cause.POD_AFFINITY if found["pods"] else Cause.SELECTOR
-    if text.startswith(("node(s) were unschedulable", "node(s) had unknown conditions", "node(s) were not ready")):
-        return Cause.NODE_UNAVAILABLE
-    return Cause.OTHER
+    # An extender counts GPUs (`1/8 CardNotHealth`) or nodes (`3 nodes CardNotHealth(a,b,c)`) in a text of its own, and
+    # Volcano writes the name of the plugin before its text.
+    text = re.sub(r"^(?:\d+/\d+ |nodes )", "", text).rpartition("predicates failed ")[2]
+    resource = text.removeprefix("Insufficient ")
+    if resource != text:
+        return _insufficient(resource.split(" ", 1)[0].rstrip("."), gpus)
+    if "didn't satisfy plugin" in text:
+        return _by_plugin(text)
+    found = next((wording.cause for wording in _BEGINNINGS if text.startswith(wording.text)), None)
+    if found is None and "didn't have enough resources: " in text:
+        resource = text.rpartition("didn't have enough resources: ")[2].split(",", 1)[0].rstrip(".")
+        return KAI_RESOURCES.get(resource) or _insufficient(resource, gpus)
+    return found or next((wording.cause for wording in ANYWHERE if wording.text in text), Cause.UNKNOWN)
+
+
+def _by_plugin(text: str) -> Cause:
+    """The cause of the last plugin that is named: the earlier ones only left fewer nodes to choose from."""
+    names = re.findall(r"\w+", text.rpartition("didn't satisfy plugin")[2])
+    return next((PLUGINS[name] for name in reversed(names) if name in PLUGINS), Cause.NO_WORD)
 
 
 def _insufficient(resource: str, gpus: GpuResources) -> Cause:
     if resource in gpus:
         return Cause.GPU
-    usual = resource in ("cpu", "memory", "ephemeral-storage") or resource.startswith("hugepages-")
-    return Cause.CPU_OR_MEMORY if usual else Cause.OTHER
+    usual = resource in ("cpu", "memory") or resource.startswith("hugepages-")
+    return Cause.CPU_OR_MEMORY if usual else Cause.OTHER_RESOURCE

@@ -1,11 +1,40 @@
 """Checks which nodes a pod may run on, by the scheduler's rules of node selectors, node affinity and taints."""
 
 from collections.abc import Mapping
+from typing import Protocol
 
-from exporter.cluster.kubernetes.records import SchedulingConstraints, SelectorRequirement, Toleration
+from exporter.cluster.kubernetes.records import SchedulingConstraints, SelectorRequirement, Taint, Toleration
 
-_STATE_TAINTS = ("node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-"""Taints that repeat a node's state, which is checked separately."""
+CORDON_TAINT: Taint = ("node.kubernetes.io/unschedulable", "", "NoSchedule")
+NOT_READY_TAINT: Taint = ("node.kubernetes.io/not-ready", "", "NoSchedule")
+"""The taints that stand for a cordon and for a node that is not ready: who tolerates them may use such a node."""
+_STATE_PREFIXES = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "readiness.k8s.io/",
+    "karpenter.sh/disrupt",
+    "karpenter.sh/unregistered",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "cloud.google.com/impending-node-termination",
+    "aws-node-termination-handler/",
+    "kubernetes.azure.com/scalesetpriority-evict",
+)
+_STATE_SUFFIXES = ("/agent-not-ready", "/not-ready", "/unschedulable", "/out-of-service", "/unhealthy")
+"""Taints that speak of the state of a node: set by Kubernetes, cloud providers, autoscalers and agents on nodes."""
+
+
+class NodeState(Protocol):
+    """What decides whether a node can be used besides its labels."""
+
+    @property
+    def taints(self) -> tuple[Taint, ...]: ...
+
+    @property
+    def ready(self) -> bool: ...
+
+    @property
+    def cordoned(self) -> bool: ...
 
 
 def selected(constraints: SchedulingConstraints, name: str, labels: Mapping[str, str]) -> bool:
@@ -29,35 +58,54 @@ def _matches(requirement: SelectorRequirement, name: str, labels: Mapping[str, s
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt":
-            return _compares(requirement.operator, value, requirement.values)
+            return _compares(requirement.operator, value, requirement.values[0] if requirement.values else "")
         case _:
             return False
 
 
-def _compares(operator: str, value: str | None, values: tuple[str, ...]) -> bool:
+def _compares(operator: str, left: str | None, right: str) -> bool:
     try:
-        left, right = int(value or ""), int(values[0] if values else "")
+        return int(left or "") > int(right) if operator == "Gt" else int(left or "") < int(right)
     except ValueError:
         return False
-    return left > right if operator == "Gt" else left < right
 
 
-def tolerated(constraints: SchedulingConstraints, taints: tuple[tuple[str, str, str], ...]) -> bool:
-    """Whether the pod tolerates every taint that keeps pods away, except those that repeat the node's state."""
-    return all(
-        effect == "PreferNoSchedule"
-        or key in _STATE_TAINTS
-        or any(_tolerates(each, key, value, effect) for each in constraints.tolerations)
-        for key, value, effect in taints
-    )
+def tolerated(constraints: SchedulingConstraints, taints: tuple[Taint, ...]) -> bool:
+    """Whether the pod tolerates every taint that keeps pods away, except those that speak of the node's own state."""
+    return all(_of_state(taint[0]) or _tolerates_one(constraints, taint) for taint in taints)
 
 
-def _tolerates(toleration: Toleration, key: str, value: str, effect: str) -> bool:
+def available(constraints: SchedulingConstraints, node: NodeState) -> bool:
+    """Whether the node is in a state in which the pod can use it: most pods only a ready one that is not cordoned."""
+    states = [taint for taint in node.taints if _of_state(taint[0])]
+    if node.cordoned:
+        states.append(CORDON_TAINT)
+    if not node.ready:
+        states.append(NOT_READY_TAINT)
+    return all(_tolerates_one(constraints, taint) for taint in states)
+
+
+def _of_state(key: str) -> bool:
+    return key.startswith(_STATE_PREFIXES) or key.endswith(_STATE_SUFFIXES)
+
+
+def _tolerates_one(constraints: SchedulingConstraints, taint: Taint) -> bool:
+    return taint[2] == "PreferNoSchedule" or any(_tolerates(each, taint) for each in constraints.tolerations)
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    key, value, effect = taint
     if toleration.effect not in ("", effect) or toleration.key not in ("", key):
         return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator == "Equal" and bool(toleration.key) and toleration.value == value
+    match toleration.operator:
+        case "Exists":
+            return True
+        case "Equal":
+            return bool(toleration.key) and toleration.value == value
+        case "Gt" | "Lt":  # Kubernetes 1.35: compares the value of the taint with that of the toleration
+            return bool(toleration.key) and _compares(toleration.operator, value, toleration.value)
+        case _:
+            return False
 
 
 def keys_of(constraints: SchedulingConstraints) -> set[str]:

@@ -1,17 +1,5 @@
-"""Finds why a GPU pod is not running yet: one reason of a closed set for each pod. No I/O, no state.
+"""The reasons why a GPU pod, or work that has no pods yet, is pending: a closed set, all of it used by code."""
 
-The scheduler's message counts nodes per cause, and nodes without GPUs also count as "Insufficient nvidia.com/gpu".
-Where it has two or more causes and the nodes are known, the pod is therefore compared with the nodes that have its
-GPUs, and the cause that keeps it off those nodes is chosen.
-"""
-
-from dataclasses import dataclass
-
-from exporter.cluster.kubernetes.records import Amounts, Pod
-from exporter.cluster.scheduling.free_capacity import NodeGroup
-from exporter.cluster.scheduling.message import Cause, causes
-from exporter.cluster.scheduling.node_selection import selected, tolerated
-from exporter.gpu_names import GpuResources
 from exporter.reason import Reason
 
 
@@ -20,18 +8,23 @@ class PendingReason(Reason):
 
     GATED = (
         "gated",
-        "The pod has scheduling gates.",
-        "Ask whoever set the scheduling gates, usually a queue such as Kueue.",
+        "The pod has scheduling gates, of which one at least is not a queue's.",
+        "Ask whoever set the scheduling gates.",
+    )
+    QUEUED = (
+        "queued",
+        "A queue such as Kueue holds the pod, or the work that has no pods yet.",
+        "Wait, or look at the quota of the queue and at what is admitted before it.",
+    )
+    GANG = (
+        "gang",
+        "The pod must start together with others, which are missing or do not all fit.",
+        "Check that all pods of the gang exist, then free enough GPUs for all of them at once.",
     )
     NOT_TRIED = (
         "not_tried",
         "The scheduler has not tried the pod yet.",
         "None for some seconds; then check that the pod's schedulerName names a scheduler that runs.",
-    )
-    STARTING = (
-        "starting",
-        "The pod is bound to a node and its containers do not run yet.",
-        "Look at the pod's events.",
     )
     INSUFFICIENT_GPU = (
         "insufficient_gpu",
@@ -40,99 +33,102 @@ class PendingReason(Reason):
     )
     INSUFFICIENT_CPU_OR_MEMORY = (
         "insufficient_cpu_or_memory",
-        "GPUs are free, but CPU, memory, storage or pod places on these nodes are not.",
-        "Request less, or move other pods away from the GPU nodes.",
+        "GPUs are free, but CPU, memory or huge pages on these nodes are not.",
+        "Request less of them, or move other pods away from the GPU nodes.",
+    )
+    INSUFFICIENT_OTHER = (
+        "insufficient_other",
+        "GPUs are free, but pod places, local storage or other devices on these nodes are not.",
+        "Request less of them, or move other pods away from the GPU nodes.",
     )
     NODE_SELECTOR_OR_AFFINITY = (
         "node_selector_or_affinity",
-        "Node selector or affinity allow no node that has the GPUs.",
-        "Correct the selector, or label the nodes.",
+        "Node selector, node affinity or affinity between pods allow no node that has the GPUs.",
+        "Correct them, or label the nodes.",
     )
     TAINT = (
         "taint",
-        "The nodes with the GPUs have a taint that the pod does not tolerate.",
+        "The nodes with the GPUs have somebody's taint that the pod does not tolerate.",
         "Add the toleration, or remove the taint.",
     )
+    TOPOLOGY = (
+        "topology",
+        "GPUs are free where the pod's topology spread or topology constraints do not allow it.",
+        "Relax the constraints, or free GPUs where they allow the pod.",
+    )
+    VOLUME = (
+        "volume",
+        "A volume of the pod is missing, not bound, in use, cannot be mounted or can only be used on other nodes.",
+        "Look at the PersistentVolumeClaims and at the pod's events.",
+    )
+    NODE_UNAVAILABLE = (
+        "node_unavailable",
+        "The nodes with the GPUs are cordoned, not ready, tainted for their own state or gone.",
+        "Look at the conditions and taints of these nodes; uncordon or repair them.",
+    )
+    GPU_UNAVAILABLE = (
+        "gpu_unavailable",
+        "Nodes should offer the GPUs and do not: device plugin, unhealthy GPUs, or MIG being changed.",
+        "Look at the device plugin's pod on these nodes, at their GPUs, and at nvidia.com/mig.config.state.",
+    )
+    FRAGMENTATION = (
+        "fragmentation",
+        "Enough GPUs are free in all, but not on one node.",
+        "Request fewer per pod, or move pods together so that a node becomes free.",
+    )
+    UNSATISFIABLE_SIZE = (
+        "unsatisfiable_size",
+        "The pod requests more GPUs than any node that it could use has.",
+        "Request fewer per pod, or add larger nodes.",
+    )
+    UNKNOWN_RESOURCE = (
+        "unknown_resource",
+        "No node offers the requested resource, and none should.",
+        "Check the spelling of the resource; add nodes that offer it.",
+    )
+    CLAIM = (
+        "claim",
+        "A ResourceClaim of the pod is missing, or its devices cannot be had.",
+        "Look at the pod's ResourceClaims, their DeviceClass and the ResourceSlices.",
+    )
+    QUOTA = (
+        "quota",
+        "A quota is used up, so that the pods are not made or not scheduled.",
+        "Free GPUs of the same quota, or raise it.",
+    )
+    PREEMPTING = (
+        "preempting",
+        "Pods of lower priority are being removed for this pod.",
+        "None for some minutes; then look at the pods that do not end.",
+    )
+    SCALING_UP = (
+        "scaling_up",
+        "An autoscaler is making a node for the pod.",
+        "None for some minutes; then look at the autoscaler's log.",
+    )
+    IMAGE_PULL = (
+        "image_pull",
+        "The pod is bound to a node, and an image cannot be pulled.",
+        "Check the image's name, the registry and the pull secret.",
+    )
+    START_FAILED = (
+        "start_failed",
+        "The pod is bound to a node, and a container or its sandbox cannot be started.",
+        "Look at the pod's events: configuration, runtime class, GPU runtime, init containers.",
+    )
+    STARTING = (
+        "starting",
+        "The pod is bound to a node and its containers do not run yet.",
+        "None for some minutes; then look at the pod's events.",
+    )
+    ADMISSION_FAILED = (
+        "admission_failed",
+        "The API server rejects the pods that a controller makes.",
+        "Look at the controller's events: LimitRange, Pod Security, a webhook, a missing RuntimeClass.",
+    )
+    SCHEDULER_ERROR = (
+        "scheduler_error",
+        "The scheduler failed on the pod; it reached no verdict.",
+        "Read the pod's PodScheduled condition and the scheduler's log.",
+    )
     OTHER = ("other", "The scheduler names another cause.", "Read the pod's PodScheduled condition.")
-
-
-_REASONS = {
-    Cause.GPU: PendingReason.INSUFFICIENT_GPU,
-    Cause.CPU_OR_MEMORY: PendingReason.INSUFFICIENT_CPU_OR_MEMORY,
-    Cause.SELECTOR: PendingReason.NODE_SELECTOR_OR_AFFINITY,
-    Cause.POD_AFFINITY: PendingReason.NODE_SELECTOR_OR_AFFINITY,
-    Cause.TAINT: PendingReason.TAINT,
-    Cause.NODE_UNAVAILABLE: PendingReason.OTHER,
-    Cause.OTHER: PendingReason.OTHER,
-}
-_NOT_COMPUTABLE = (Cause.CPU_OR_MEMORY, Cause.POD_AFFINITY, Cause.OTHER)
-"""Causes that only the scheduler's message can have: our records have no CPU, memory or affinity between pods."""
-_FALLBACK_ORDER = (Cause.GPU, *_NOT_COMPUTABLE, Cause.NODE_UNAVAILABLE, Cause.TAINT, Cause.SELECTOR)
-"""The order in which causes are chosen when node data are missing or give no cause that the message names.
-
-Taints and selectors come last: the message also counts all nodes that are not meant for the pod under them.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterState:
-    """What the reason depends on besides the pod."""
-
-    gpus: GpuResources
-    groups: tuple[NodeGroup, ...] | None = None
-    """The nodes with GPUs, as groups of equal ones; None while they are unknown or too many to compare."""
-
-
-def pending_reason(pod: Pod, cluster: ClusterState) -> PendingReason:
-    """Return the current reason of a pod whose phase is Pending."""
-    if pod.node:
-        return PendingReason.STARTING
-    condition = pod.scheduled
-    if pod.gated:
-        return PendingReason.GATED
-    if condition is None or condition.reason == "SchedulingGated":
-        return PendingReason.NOT_TRIED
-    if condition.status != "False" or condition.reason != "Unschedulable":
-        return PendingReason.OTHER
-    return _unschedulable(pod, causes(condition.message, cluster.gpus), cluster)
-
-
-def _unschedulable(pod: Pod, named: frozenset[Cause], cluster: ClusterState) -> PendingReason:
-    if cluster.groups is not None and len(named) > 1:
-        cause = blocking_cause(pod, cluster.groups, named)
-        if cause in named:
-            return _REASONS[cause]
-    return next((_REASONS[cause] for cause in _FALLBACK_ORDER if cause in named), PendingReason.OTHER)
-
-
-def blocking_cause(pod: Pod, groups: tuple[NodeGroup, ...], named: frozenset[Cause]) -> Cause:
-    """Return what keeps the pod off the nodes that offer its resources, computed from the nodes themselves.
-
-    Filters are applied in this order: selector and affinity, taints, ready and not cordoned, enough free GPUs. The one
-    that leaves no node is the cause; it counts only if the message names it, too. Where nodes with free GPUs are left,
-    the cause is the first of CPU or memory, pod affinity and other that the message names.
-    """
-    offering = [group for group in groups if _offers(group, pod.requests)]
-    if not offering:
-        return Cause.GPU
-    matching = [group for group in offering if selected(pod.constraints, group.name, group.labels)]
-    if not matching:
-        return Cause.SELECTOR
-    allowed = [group for group in matching if tolerated(pod.constraints, group.taints)]
-    if not allowed:
-        return Cause.TAINT
-    schedulable = [group for group in allowed if group.schedulable]
-    if not schedulable:
-        return Cause.NODE_UNAVAILABLE
-    if not any(_fits(pod.requests, free) for group in schedulable for free in group.free):
-        return Cause.GPU
-    return next((cause for cause in _NOT_COMPUTABLE if cause in named), Cause.OTHER)
-
-
-def _offers(group: NodeGroup, requests: Amounts) -> bool:
-    return all(name in group.resources for name, _ in requests)
-
-
-def _fits(requests: Amounts, free: Amounts) -> bool:
-    counts = dict(free)
-    return all(counts.get(name, 0) >= count for name, count in requests)

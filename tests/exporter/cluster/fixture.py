@@ -8,7 +8,8 @@ import msgspec
 from exporter.cluster.kubernetes import conversion, wire
 from exporter.cluster.kubernetes.records import Node, Overrides, Pod
 from exporter.cluster.kubernetes.schedulable_since import with_since
-from exporter.cluster.view import ClusterView
+from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.view import ClusterView, with_pending
 from exporter.gpu_names import gpu_resources
 from exporter.metric import Family
 
@@ -35,12 +36,13 @@ def view(
     namespaces: dict[str, Overrides] | None = None,
 ) -> ClusterView:
     """A view in which everything that is not given is unknown."""
-    return replace(
+    known = replace(
         ClusterView(NOW, GPUS),
         pods=None if pods is None else tuple(pod(each) for each in pods),
         nodes=None if nodes is None else tuple(node(each) for each in nodes),
         namespaces=namespaces,
     )
+    return with_pending(known, ClusterHistory())
 
 
 def exposed(families: list[Family]) -> dict[str, float]:

@@ -6,7 +6,8 @@ import pytest
 
 from exporter.cluster.kubernetes import wire
 from exporter.cluster.kubernetes.api import ApiError
-from exporter.cluster.kubernetes.decode import ObjectCodec, object_kinds
+from exporter.cluster.kubernetes.decode import ObjectCodec
+from exporter.cluster.kubernetes.kinds import object_kinds
 from exporter.gpu_names import GpuResources
 from simulators import objects
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.cluster.kubernetes.pod_requests import pod_requests
+from exporter.cluster.kubernetes.pod_requests import class_requests, fraction, pod_requests
 from exporter.cluster.kubernetes.wire import ResourceRequirements, WireContainer
 from exporter.gpu_names import gpu_resources, resource_label
 
@@ -112,3 +112,32 @@ def test_a_star_alone_matches_no_resource():
 
 def test_a_resource_label_is_spelled_as_in_kube_state_metrics():
     assert resource_label("nvidia.com/mig-1g.10gb") == "nvidia_com_mig_1g_10gb"
+
+
+@pytest.mark.parametrize("share", ["nvidia.com/gpumem", "nvidia.com/gpucores", "nvidia.com/gpumem-percentage"])
+def test_who_requests_only_a_share_of_a_gpu_gets_one(share):
+    assert pod_requests([requesting(3000, name=share)], [], GPUS) == ((GPU, 1),)
+    both = WireContainer(ResourceRequirements(limits={GPU: 2, share: 3000}))
+    assert pod_requests([both], [], GPUS) == ((GPU, 2),)
+
+
+def test_a_resource_named_after_a_device_class_asks_for_its_devices():
+    name = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+    assert class_requests([requesting(3, name=name), requesting(1)], []) == (("gpu.nvidia.com", 3),)
+    assert pod_requests([requesting(3, name=name)], [], GPUS) == ()
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ({"gpu-fraction": "0.5"}, (("gpu-fraction", 1),)),
+        ({"gpu-memory": "2000"}, (("gpu-fraction", 1),)),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, (("gpu-fraction", 2),)),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "many"}, (("gpu-fraction", 1),)),
+        ({"gpu-fraction": ""}, ()),
+        ({"gpu-fraction-num-devices": "2"}, ()),
+        ({}, ()),
+    ],
+)
+def test_annotations_of_fractional_schedulers_ask_for_parts_of_gpus(annotations, expected):
+    assert fraction(annotations) == expected

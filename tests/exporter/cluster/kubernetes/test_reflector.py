@@ -10,13 +10,19 @@ import urllib.request
 
 import pytest
 
+from exporter import VERSION
+from exporter.backoff import FIRST_PAUSE
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.api import open_api
+from exporter.cluster.kubernetes.kinds import object_kinds
+from exporter.cluster.kubernetes.reflector import Reflector
+from exporter.cluster.kubernetes.store import ObjectStore
 from exporter.cluster.pipeline import ClusterPipeline
 from simulators import objects
 from simulators.api_server import SimulatedApiServer
 from simulators.api_server_http import KINDS, ApiFault
 from tests.clock import Clock
+from tests.exporter.cluster.fixture import GPUS
 from tests.waiting import until
 
 GPU = "nvidia.com/gpu"
@@ -147,7 +153,7 @@ def test_a_watch_begins_where_the_list_ended_and_requests_bookmarks(server, star
     watch = until(lambda: watches(server))[0]
     assert watch.query["allowWatchBookmarks"] == "true"
     assert 60 <= int(watch.query["timeoutSeconds"]) <= 90
-    assert watch.query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
+    assert watch.query["fieldSelector"] == "status.phase!=Succeeded"
     assert int(watch.query["resourceVersion"]) > 1
 
 
@@ -224,6 +230,111 @@ def test_a_watch_answered_with_410_leads_to_a_new_list(server, started):
     pipeline = started(config_of(server))
     until(lambda: restarts(pipeline, "expired") == 1)
     until(lambda: len(lists(server)) == 2)
+
+
+def test_after_an_expired_version_objects_are_listed_at_once_whatever_failed_before(server):
+    fill(server)
+    server.add_fault(ApiFault("watch", "pods", times=2, status=403))
+    server.add_fault(ApiFault("watch", "pods", status=410))
+    config = config_of(server)
+    store = ObjectStore("pods", time.time, time.monotonic)
+    reflector = Reflector(object_kinds(GPUS)[0], store, lambda: open_api(config), config, lambda: 1.0)
+    reflector.start()
+    try:
+        until(lambda: len(lists(server)) == 2)
+        expired, listed = watches(server)[2], lists(server)[1]
+        assert 0 < listed.at - expired.at < 4 * FIRST_PAUSE  # the pause that was due after two failures
+    finally:
+        reflector.interrupt()
+        reflector.join()
+
+
+def test_a_version_that_expires_again_and_again_is_not_listed_in_a_tight_loop(server, started):
+    fill(server)
+    server.add_fault(ApiFault("watch", "pods", times=1000, status=410))
+    pipeline = started(config_of(server))
+    until(lambda: restarts(pipeline, "expired") >= 3)
+    times = [request.at for request in lists(server)]
+    assert max(later - earlier for earlier, later in itertools.pairwise(times)) >= 0.5 * FIRST_PAUSE
+
+
+def test_a_watch_that_turns_out_to_be_expired_is_no_recovery(server, started, caplog):
+    caplog.set_level(logging.INFO)
+    fill(server)
+    pipeline = started(config_of(server))
+    until(pipeline.ready)
+    server.add_fault(ApiFault("watch", "pods", times=2, status=500))
+    server.add_fault(ApiFault("watch", "pods", event=410))
+    server.disconnect()
+    until(lambda: restarts(pipeline, "expired") == 1)
+
+    def logged():
+        assert pipeline.collect(time.time())
+        return [r.getMessage() for r in caplog.records if r.getMessage().startswith("pods ")]
+
+    until(lambda: "pods are watched again" in logged())
+    expired = next(number for number, text in enumerate(logged()) if "answered 410" in text)
+    assert logged().index("pods are watched again") > expired
+
+
+def test_requests_name_the_program(server, started):
+    fill(server)
+    started(config_of(server))
+    until(lambda: lists(server))
+    assert {request.agent for request in server.requests} == {f"gpugauge/{VERSION}"}
+
+
+JOBS = "/apis/batch/v1/jobs"
+
+
+def test_objects_that_are_not_served_are_left_out_and_nothing_is_wrong(server, started, caplog):
+    caplog.set_level(logging.INFO)
+    fill(server)
+    pipeline = started(config_of(server))
+    until(pipeline.ready)
+    until(lambda: series(pipeline).get('gpugauge_watch_off{object="jobs",reason="not_served"}'))
+    assert health(pipeline).up
+    assert pipeline.collect(time.time()).problems == ()
+    assert not any('object="jobs"' in key and "restarts" in key for key in series(pipeline))
+    told = [r for r in caplog.records if r.getMessage().startswith("jobs are optional")]
+    assert [r.levelname for r in told] == ["INFO"]
+
+
+def test_objects_that_may_not_be_read_are_read_once_that_is_allowed(server, started):
+    fill(server)
+    server.serve(JOBS)
+    server.put("jobs", blocked_job())
+    server.add_fault(ApiFault("list", "jobs", times=1, status=403))
+    pipeline = started(config_of(server))
+    until(lambda: series(pipeline).get('gpugauge_watch_off{object="jobs",reason="forbidden"}'))
+    until(lambda: any(key.startswith("gpugauge_pending_workloads{") for key in series(pipeline)))
+    assert 'gpugauge_watch_off{object="jobs",reason="forbidden"}' not in series(pipeline)
+
+
+def blocked_job():
+    given = objects.job("train", "team-a")
+    given["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    given["spec"] |= {"suspend": True, "template": {"spec": objects.pod("x", "team-a")["spec"]}}
+    given["status"] = {}
+    return given
+
+
+def test_an_older_version_of_an_api_is_read_where_the_preferred_one_is_not_served(server, started):
+    fill(server)
+    server.serve("/apis/resource.k8s.io/v1beta1/resourceclaims")
+    pipeline = started(config_of(server))
+    until(lambda: lists(server, "resourceclaims"))
+    until(lambda: any("last_sync" in key and 'object="resourceclaims"' in key for key in series(pipeline)))
+
+
+def test_optional_objects_that_fail_are_a_problem_and_the_watcher_is_ready(server, started):
+    fill(server)
+    server.serve(JOBS)
+    server.add_fault(ApiFault("list", "jobs", times=1000, status=500))
+    pipeline = started(config_of(server))
+    until(pipeline.ready)
+    until(lambda: pipeline.collect(time.time()).problems)
+    assert health(pipeline).up
 
 
 def test_a_list_answered_with_410_is_begun_again(server, started):
@@ -413,7 +524,8 @@ def test_a_busy_server_gets_no_request_for_as_long_as_it_asks(server, started):
 
 
 @pytest.mark.parametrize(
-    ("status", "reason"), [(401, "unauthorized"), (403, "forbidden"), (500, "server_error"), (404, "bad_response")]
+    ("status", "reason"),
+    [(401, "unauthorized"), (403, "forbidden"), (500, "server_error"), (404, "not_served"), (418, "bad_response")],
 )
 def test_a_status_other_than_200_has_a_reason(server, started, status, reason):
     fill(server)

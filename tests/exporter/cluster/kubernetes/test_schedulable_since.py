@@ -36,6 +36,19 @@ def test_a_condition_without_a_transition_time_is_a_trace_of_an_earlier_scheduli
     assert pod(tried).schedulable_since == NOW
 
 
+def test_a_condition_of_the_time_of_creation_on_a_changed_spec_is_a_trace_of_an_earlier_scheduling_gate():
+    tried = objects.unschedulable(PLAIN, "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.", CREATED)
+
+    def changed(generation):
+        return {**tried, "metadata": {**tried["metadata"], "generation": generation}}
+
+    assert pod(changed(2)).schedulable_since == NOW
+    assert pod(changed(1)).schedulable_since == CREATED
+    assert pod(tried).schedulable_since == CREATED
+    resized = {**TRIED, "metadata": {**TRIED["metadata"], "generation": 2}}
+    assert pod(resized).schedulable_since == CREATED
+
+
 def test_another_pod_of_the_same_name_is_schedulable_since_its_own_creation():
     before = pod(objects.gated(PLAIN, "example.com/wait"))
     other = {**PLAIN, "metadata": {**PLAIN["metadata"], "uid": "another"}}

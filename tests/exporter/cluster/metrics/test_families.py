@@ -7,11 +7,14 @@ import msgspec
 import pytest
 
 from exporter.cluster.config import ClusterConfig
+from exporter.cluster.kubernetes.controllers import Controller
 from exporter.cluster.kubernetes.node_description import model
 from exporter.cluster.kubernetes.overrides import EXEMPTION, THRESHOLD, WORKLOAD_CLASS, malformed
 from exporter.cluster.kubernetes.records import Overrides
 from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.metrics.families import METRICS, families
+from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.view import with_pending
 from exporter.identity_labels import POD
 from exporter.metric import Kind
 from simulators import objects
@@ -28,6 +31,9 @@ CONFIG = ClusterConfig()
 
 def series_of(given, config=CONFIG):
     """Values by series, as the exposition of this view has them."""
+    history = ClusterHistory()
+    history.rejections.update(())
+    given = with_pending(replace(given, pending=(), pending_since={}, rejections={}), history)
     ignored = malformed(given.pods or (), (), NOW)
     return exposed(families(given, config, ignored))
 
@@ -69,13 +75,18 @@ def cluster():
         objects.bound(objects.pod("pull", "team-b", {MIG: 1, GPU: 0}, created=NOW - 500), "m1", NOW - 499),
         objects.pod("new", "team-b", created=NOW - 5, annotations={WORKLOAD_CLASS: "batch"}),
     ]
+    queued = Controller("Workload", "team-b", "job-x", "uid-x", ((GPU, 16),), NOW - 60, True, "big", "", ("Job", "x"))
     names = ("pods", "nodes", "namespaces")
-    stores = tuple(StoreView(name, (), NOW - 1, {"expired": 2}, 1, 0.5, None) for name in names)
+    stores = (
+        *(StoreView(name, (), NOW - 1, {"expired": 2}, 1, 0.5, None) for name in names),
+        StoreView("events", None, None, {}, 0, 0.0, None, optional=True, off="forbidden"),
+    )
     namespaces = {
         "team-a": Overrides(workload_class="serving"),
         "team-b": Overrides(exemption="disabled", threshold="50pct"),
     }
-    return replace(view(pods, nodes, namespaces), stores=stores)
+    rejected = msgspec.structs.replace(pod(objects.bound(objects.pod("rejected", "team-b"), "m1")), rejected=True)
+    return replace(view(pods, nodes, namespaces), stores=stores, controllers=(queued,), rejected=(rejected,))
 
 
 def test_the_series_of_a_cluster_are_as_recorded(golden):
@@ -125,7 +136,10 @@ def test_resources_with_the_same_label_value_add_up():
 
 def test_while_pods_are_unknown_neither_they_nor_free_devices_are_exposed():
     names = {key.partition("{")[0] for key in series_of(replace(cluster(), pods=None))}
-    assert not {name for name in names if "pending" in name or "_pod_" in name}
+    assert {name for name in names if "pending" in name or "_pod_" in name} == {
+        "gpugauge_pending_workloads",
+        "gpugauge_pending_workload_devices",
+    }
     assert not {"gpugauge_node_gpu_requested", "gpugauge_node_gpu_free"} & names
     assert "gpugauge_node_gpu_allocatable" in names
 
@@ -144,29 +158,42 @@ def test_while_namespaces_are_unknown_only_a_workload_class_that_the_pod_sets_is
     assert not only("gpugauge_namespace_alert_exemption", series)
 
 
-def test_the_oldest_pods_have_series_of_their_own_and_the_workloads_of_the_others_are_counted():
-    pods = [pending(f"p{number}", created=NOW - 1000 - number) for number in range(10)]
-    series = series_of(view(pods, []), ClusterConfig(tracked_pods=3))
-    own = only("gpugauge_pending_pod_since_timestamp_seconds", series)
-    assert sorted(own.values()) == [NOW - 1009, NOW - 1008, NOW - 1007]
-    assert len(only("gpugauge_pending_pod_reason", series)) == 3
-    assert series["gpugauge_pending_workloads_untracked"] == 7
-    assert sum(only("gpugauge_pending_pods", series).values()) == 10
-
-
-def test_a_workload_is_untracked_while_none_of_its_pods_has_series_of_its_own():
-    train, other = (objects.owner("Job", name, "team-a") for name in ("train", "other"))
+def test_the_oldest_pods_of_the_workloads_pending_longest_have_series_of_their_own():
+    gang, other = (objects.owner("Job", name, "team-a") for name in ("gang", "other"))
     pods = [
-        *(pending(f"train-{number}", owned_by=train, created=NOW - 2000 + number) for number in range(4)),
-        *(pending(f"other-{number}", owned_by=other, created=NOW - 1000 + number) for number in range(2)),
-        pending("same-name", "team-b", owned_by=objects.owner("Job", "train", "team-b"), created=NOW - 900),
+        *(pending(f"gang-{number}", owned_by=gang, created=NOW - 2000 + number) for number in range(100)),
+        pending("other-0", owned_by=other, created=NOW - 1000),
+        pending("same-name", "team-b", owned_by=objects.owner("Job", "gang", "team-b"), created=NOW - 900),
         pending("not-long-enough", owned_by=objects.owner("Job", "new", "team-a"), created=NOW - 30),
     ]
 
-    def untracked(limit):
-        return series_of(view(pods, []), ClusterConfig(tracked_pods=limit))["gpugauge_pending_workloads_untracked"]
+    def named(workloads):
+        series = series_of(view(pods, []), ClusterConfig(tracked_workloads=workloads))
+        own = only("gpugauge_pending_pod_since_timestamp_seconds", series)
+        assert len(own) == len(only("gpugauge_pending_pod_reason", series))
+        names = {key.split('gpu_pod="')[1].split('"')[0] for key in own}
+        return names, series["gpugauge_pending_workloads_untracked"]
 
-    assert [untracked(limit) for limit in (0, 1, 4, 5, 6, 7)] == [3, 2, 2, 1, 1, 0]
+    gang_pods = {"gang-0", "gang-1", "gang-2"}
+    assert named(0) == (set(), 3)
+    assert named(1) == (gang_pods, 2)
+    assert named(2) == ({*gang_pods, "other-0"}, 1)
+    assert named(3) == ({*gang_pods, "other-0", "same-name"}, 0)
+
+
+def test_every_workload_that_is_pending_long_enough_has_a_series_of_its_own():
+    train = objects.owner("Job", "train", "team-a")
+    pods = [
+        pending("train-0", owned_by=train, created=NOW - 100),
+        pending("train-1", owned_by=train, created=NOW - 300),
+        pending("bare", created=NOW - 30),
+    ]
+    series = only(
+        "gpugauge_pending_workload_since_timestamp_seconds",
+        series_of(view(pods, []), ClusterConfig(tracked_workloads=0)),
+    )
+    labels = 'namespace="team-a",gpu_namespace="team-a",workload="train",workload_type="job",resource="nvidia_com_gpu"'
+    assert series == {f"gpugauge_pending_workload_since_timestamp_seconds{{{labels}}}": NOW - 300}
 
 
 def test_a_pod_has_series_of_its_own_after_a_minute_but_not_while_gated():

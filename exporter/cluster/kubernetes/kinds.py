@@ -1,0 +1,89 @@
+"""The kinds of objects that are watched: where they are requested and how they are decoded.
+
+Pods, nodes and namespaces are needed. Every other kind is optional: each adds reasons or numbers of its own, needs a
+permission of its own, and is left out while that is missing or the API server does not serve it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from exporter.cluster.kubernetes import controllers, conversion, devices, events, wire
+from exporter.cluster.kubernetes.decode import ObjectCodec
+from exporter.gpu_names import GpuResources
+
+_UNSUCCESSFUL = {"fieldSelector": "status.phase!=Succeeded"}
+"""Most pods of a batch cluster have succeeded. Failed ones are needed: a kubelet may have rejected them."""
+_DRA = tuple(f"/apis/resource.k8s.io/{version}/" for version in ("v1", "v1beta2", "v1beta1"))
+_KUEUE = tuple(f"/apis/kueue.x-k8s.io/{version}/" for version in ("v1beta2", "v1beta1"))
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKind:
+    """A kind of object that is watched, and how to request and decode it."""
+
+    name: str
+    """The name of the resource in the API, in the plural."""
+    paths: tuple[str, ...]
+    """Of each version of the API that is understood, the preferred one first."""
+    codec: ObjectCodec[Any]
+    query: dict[str, str] = field(default_factory=dict)
+    """Parameters of every list and watch."""
+    optional: bool = False
+
+
+def object_kinds(gpus: GpuResources) -> tuple[ObjectKind, ...]:
+    """All kinds, the needed ones first."""
+    return (*_needed(gpus), *_of_devices(gpus), *_of_controllers(gpus), _events())
+
+
+def _needed(gpus: GpuResources) -> tuple[ObjectKind, ...]:
+    pods = ObjectCodec(wire.WirePod, lambda pod: conversion.pod(pod, gpus))
+    nodes = ObjectCodec(wire.WireNode, lambda node: conversion.node(node, gpus))
+    return (
+        ObjectKind("pods", ("/api/v1/pods",), pods, _UNSUCCESSFUL),
+        ObjectKind("nodes", ("/api/v1/nodes",), nodes),
+        ObjectKind("namespaces", ("/api/v1/namespaces",), ObjectCodec(wire.WireNamespace, conversion.namespace)),
+    )
+
+
+def _of_devices(gpus: GpuResources) -> tuple[ObjectKind, ...]:
+    return (
+        _optional("resourceclaims", _DRA, ObjectCodec(devices.WireResourceClaim, devices.resource_claim)),
+        _optional("resourceclaimtemplates", _DRA, ObjectCodec(devices.WireClaimTemplate, devices.claim_template)),
+        _optional("resourceslices", _DRA, ObjectCodec(devices.WireResourceSlice, devices.resource_slice)),
+        _optional(
+            "deviceclasses",
+            _DRA,
+            ObjectCodec(devices.WireDeviceClass, lambda decoded: devices.device_class(decoded, gpus)),
+        ),
+    )
+
+
+def _of_controllers(gpus: GpuResources) -> tuple[ObjectKind, ...]:
+    def replicas(kind: str) -> ObjectCodec[Any]:
+        return ObjectCodec(controllers.WireController, lambda decoded: controllers.of_replicas(decoded, kind, gpus))
+
+    apps = ("/apis/apps/v1/",)
+    return (
+        _optional("replicasets", apps, replicas("ReplicaSet")),
+        _optional("statefulsets", apps, replicas("StatefulSet")),
+        _optional(
+            "jobs",
+            ("/apis/batch/v1/",),
+            ObjectCodec(controllers.WireController, lambda decoded: controllers.of_job(decoded, gpus)),
+        ),
+        _optional(
+            "workloads",
+            _KUEUE,
+            ObjectCodec(controllers.WireWorkload, lambda decoded: controllers.of_workload(decoded, gpus)),
+        ),
+    )
+
+
+def _events() -> ObjectKind:
+    codec = ObjectCodec(events.WireEvent, events.event)
+    return ObjectKind("events", ("/api/v1/events",), codec, events.SELECTOR, optional=True)
+
+
+def _optional(name: str, groups: tuple[str, ...], codec: ObjectCodec[Any]) -> ObjectKind:
+    return ObjectKind(name, tuple(group + name for group in groups), codec, optional=True)

@@ -1,0 +1,54 @@
+"""Finds GPU work that has no pods: held by a queue, or rejected by a quota or the API server. No I/O, no state."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from exporter.cluster.kubernetes.controllers import Controller
+from exporter.cluster.kubernetes.events import FAILED_CREATE, Event
+from exporter.cluster.kubernetes.records import Amounts
+from exporter.cluster.scheduling.pending_reason import PendingReason
+
+_QUOTA_WORDS = ("exceeded quota", "failed quota", "insufficient quota", "ElasticQuota")
+"""How the API server's quota rejects a pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedWork:
+    """A controller whose pods are missing, and why."""
+
+    namespace: str
+    kind: str
+    name: str
+    reason: PendingReason
+    queue: str
+    requests: Amounts
+    """Devices of all missing pods, by resource name."""
+
+
+def blocked_work(controllers: Iterable[Controller], events: Mapping[str, tuple[Event, ...]]) -> list[BlockedWork]:
+    """The work that is blocked now. `events` are by the uid of the object that they are about."""
+    found = tuple(controllers)
+    # A Workload is the queue's own record of a Job: the Job is not counted beside it.
+    recorded = {(each.namespace, *each.owner) for each in found if each.kind == "Workload"}
+    return [
+        BlockedWork(each.namespace, each.kind, each.name, reason, each.queue, each.requests)
+        for each in found
+        if (each.namespace, each.kind, each.name) not in recorded
+        and (reason := _reason(each, events.get(each.uid, ()))) is not None
+    ]
+
+
+def _reason(controller: Controller, events: tuple[Event, ...]) -> PendingReason | None:
+    """Why its pods are missing; None where they are only on their way, or somebody suspended it by hand."""
+    if controller.suspended:
+        # The pods of such a Workload exist and are gated: they are counted as pods.
+        of_pods = controller.kind == "Workload" and controller.owner[0] in ("", "Pod")
+        waits = controller.kind == "Workload" or bool(controller.queue)
+        return PendingReason.QUEUED if waits and not of_pods else None
+    failures = [event for event in events if event.reason == FAILED_CREATE]
+    latest = max(failures, key=lambda event: event.at).message if failures else ""
+    text = controller.failure or latest
+    if not text:
+        return None
+    quota = any(words in text for words in _QUOTA_WORDS)
+    return PendingReason.QUOTA if quota else PendingReason.ADMISSION_FAILED

@@ -1,0 +1,112 @@
+"""What the watcher remembers from one collection to the next: when workloads last ran, rejected pods, lost nodes."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from exporter.cluster.kubernetes.records import Node, Pod
+from exporter.cluster.scheduling.pending_pods import PendingPod
+
+Workload = tuple[str, str, str]
+"""(namespace, name, type)."""
+PodRejection = tuple[str, str, str]
+"""(namespace, node, workload)."""
+_GONE_SECONDS = 900.0
+"""How long a workload without pods is remembered: a controller makes its pods anew within that time."""
+_LOST_NODE_SECONDS = 7 * 86400.0
+_MOST_WORKLOADS = 20_000
+_MOST_REJECTIONS = 2_000
+_MOST_SHAPES = 200
+
+
+def workload_of(pod: Pod) -> Workload:
+    """The workload that the pod belongs to."""
+    return pod.namespace, pod.workload, pod.workload_type
+
+
+@dataclass(slots=True)
+class _Clock:
+    since: float
+    """Since when the workload is pending without a pod that runs, in seconds since the epoch."""
+    seen_at: float
+
+
+@dataclass(slots=True)
+class WorkloadClocks:
+    """Since when each workload is pending, also while its controller makes its pods anew every few minutes."""
+
+    _clocks: dict[Workload, _Clock] = field(default_factory=dict)
+
+    def update(self, pods: Iterable[Pod], pending: Iterable[PendingPod], now: float) -> dict[Workload, float]:
+        """Return since when each workload with schedulable pending pods is pending, in seconds since the epoch.
+
+        That is since it last ran; while some of its pods run, since its oldest pending pod could be scheduled.
+        """
+        runs = {workload_of(pod) for pod in pods if pod.phase == "Running" and not pod.deleting}
+        oldest: dict[Workload, float] = {}
+        for each in pending:
+            if each.pod.schedulable_since is not None:
+                workload = workload_of(each.pod)
+                oldest[workload] = min(oldest.get(workload, each.since), each.since)
+        for workload, since in oldest.items():
+            clock = self._clocks.setdefault(workload, _Clock(since, now))
+            clock.since, clock.seen_at = (since if workload in runs else min(clock.since, since)), now
+        self._forget(runs - oldest.keys(), now)
+        return {workload: self._clocks[workload].since for workload in oldest if workload in self._clocks}
+
+    def _forget(self, ran: set[Workload], now: float) -> None:
+        """Forget the workloads that run again or have been gone for long, and the newest of too many."""
+        self._clocks = {
+            workload: clock
+            for workload, clock in self._clocks.items()
+            if workload not in ran and now - clock.seen_at <= _GONE_SECONDS
+        }
+        for workload in sorted(self._clocks, key=lambda each: self._clocks[each].since)[_MOST_WORKLOADS:]:
+            del self._clocks[workload]
+
+
+@dataclass(slots=True)
+class Rejections:
+    """Counts the GPU pods that kubelets reject, but not those that the first collection finds: they failed before."""
+
+    _known: set[str] | None = None
+    _counts: Counter[PodRejection] = field(default_factory=Counter)
+
+    def update(self, rejected: Iterable[Pod]) -> Mapping[PodRejection, int]:
+        """Count the rejected pods that are new, by uid. Returns all counts; the largest ones where they are many."""
+        found = {pod.uid: (pod.namespace, pod.node, pod.workload) for pod in rejected}
+        if self._known is not None:
+            self._counts.update(found[uid] for uid in found.keys() - self._known)
+        self._known = set(found)
+        if len(self._counts) > _MOST_REJECTIONS:
+            self._counts = Counter(dict(self._counts.most_common(_MOST_REJECTIONS)))
+        return dict(self._counts)
+
+
+@dataclass(slots=True)
+class LostNodes:
+    """Remembers the kinds of GPU nodes that are gone for less than a week: an autoscaler can make such nodes again."""
+
+    _present: dict[str, Node] = field(default_factory=dict)
+    _lost: dict[object, tuple[Node, float]] = field(default_factory=dict)
+
+    def update(self, nodes: Sequence[Node], now: float) -> tuple[Node, ...]:
+        """Return one node of each kind that is gone, as it would be if it were made again."""
+        present = {node.name: node for node in nodes}
+        for name in self._present.keys() - present.keys():
+            node = self._present[name]
+            self._lost[node.description, node.capacity] = (node, now)
+        self._present = present
+        self._lost = {kind: lost for kind, lost in self._lost.items() if now - lost[1] <= _LOST_NODE_SECONDS}
+        for kind in sorted(self._lost, key=lambda each: -self._lost[each][1])[_MOST_SHAPES:]:
+            del self._lost[kind]
+        return tuple(node for node, _ in self._lost.values())
+
+
+@dataclass(slots=True)
+class ClusterHistory:
+    """Everything that one watcher remembers. For use by the collection loop."""
+
+    clocks: WorkloadClocks = field(default_factory=WorkloadClocks)
+    rejections: Rejections = field(default_factory=Rejections)
+    lost_nodes: LostNodes = field(default_factory=LostNodes)

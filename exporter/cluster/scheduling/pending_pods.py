@@ -1,0 +1,124 @@
+"""Finds the pending GPU pods of a cluster and their reasons. No I/O, no state."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from exporter.cluster.kubernetes.events import Event
+from exporter.cluster.kubernetes.records import Node, Pod
+from exporter.cluster.scheduling.device_claims import DeviceObjects
+from exporter.cluster.scheduling.free_capacity import NodeGroup, node_groups, requested
+from exporter.cluster.scheduling.node_selection import by_name
+from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.verdict import ClusterState, message_of, pending_reason, waits_for_gang
+from exporter.gpu_names import GpuResources
+
+_MAX_COMPARISONS = 200_000
+"""How many times a collection compares a pod with a group of nodes, at most; so many take about a second.
+
+Where more would be needed, the scheduler's message alone decides.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    """A GPU pod that is not running yet, and why."""
+
+    pod: Pod
+    reason: PendingReason
+
+    @property
+    def since(self) -> float:
+        """Since when it is pending, in seconds since the epoch; a gated pod counts from its creation."""
+        return self.pod.created if self.pod.schedulable_since is None else self.pod.schedulable_since
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterObjects:
+    """The objects that reasons are found from; `nodes` is None while they are not known."""
+
+    now: float
+    """Seconds since the epoch."""
+    gpus: GpuResources
+    pods: Sequence[Pod]
+    nodes: Sequence[Node] | None = None
+    devices: DeviceObjects = field(default_factory=DeviceObjects)
+    events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
+    """By the uid of the object that they are about."""
+    lost_nodes: Sequence[Node] = ()
+    """Nodes as an autoscaler could make them again."""
+
+
+def pending_pods(objects: ClusterObjects) -> list[PendingPod]:
+    """The GPU pods that are to run and do not run yet. One that is being deleted is not pending."""
+    pods = _pending(objects.pods)
+    cluster = _cluster_state(objects, pods)
+    known: dict[object, PendingReason] = {}
+    found = []
+    for pod in pods:
+        case = _case(pod, cluster)
+        if case not in known:
+            known[case] = pending_reason(pod, cluster)
+        found.append(PendingPod(pod, known[case]))
+    return found
+
+
+def unknown_texts(pods: Iterable[Pod], gpus: GpuResources) -> list[tuple[Pod, str]]:
+    """The texts in schedulers' messages about pending pods that no table has, with the pod of each."""
+    messages = ((pod, message_of(pod, gpus)) for pod in _pending(pods) if not pod.node)
+    return [(pod, text) for pod, message in messages if message is not None for text in message.unknown]
+
+
+def _pending(pods: Iterable[Pod]) -> list[Pod]:
+    return [pod for pod in pods if pod.phase == "Pending" and not pod.deleting]
+
+
+def _case(pod: Pod, cluster: ClusterState) -> tuple[object, ...]:
+    """What the reason depends on. Pods of one workload mostly have the same: each distinct case is decided once."""
+    condition = pod.scheduled
+    scheduled = None if condition is None else (condition.status, condition.reason, condition.message)
+    events = cluster.events.get(pod.uid)
+    in_gang = (pod.namespace, pod.plan.group.name) in cluster.gangs
+    claims = any(not claim.device_class for claim in pod.claims)
+    return pod.node, pod.gated, pod.plan, scheduled, pod.constraints, pod.requests, in_gang, claims, events
+
+
+def _cluster_state(objects: ClusterObjects, pending: list[Pod]) -> ClusterState:
+    waiting = [pod for pod in pending if not pod.node and not pod.gated]
+    return ClusterState(
+        objects.gpus,
+        groups=_groups(objects, waiting),
+        node_names=None if objects.nodes is None else frozenset(node.name for node in objects.nodes),
+        claimable_known=objects.devices.slices is not None and objects.devices.classes is not None,
+        gangs=frozenset(
+            (pod.namespace, pod.plan.group.name)
+            for pod in waiting
+            if pod.plan.group.name and waits_for_gang(pod, objects.gpus)
+        ),
+        leaving=frozenset(pod.node for pod in objects.pods if pod.node and pod.deleting),
+        events=objects.events,
+        remade=_remade(objects, waiting),
+        now=objects.now,
+    )
+
+
+def _remade(objects: ClusterObjects, waiting: list[Pod]) -> tuple[NodeGroup, ...]:
+    """The nodes that could be made again, ready and with all their GPUs free."""
+    nodes = [
+        msgspec.structs.replace(node, allocatable=node.capacity, ready=True, cordoned=False)
+        for node in objects.lost_nodes
+    ]
+    return node_groups(nodes, {}, waiting, DeviceObjects()) if nodes else ()
+
+
+def _groups(objects: ClusterObjects, waiting: list[Pod]) -> tuple[NodeGroup, ...] | None:
+    """The nodes to compare with, unless they are unknown or that would take too many comparisons."""
+    tried = [pod for pod in waiting if pod.scheduled and pod.scheduled.reason != "SchedulingGated"]
+    if objects.nodes is None or not tried:
+        return None
+    cases = len({(pod.constraints, pod.requests, pod.scheduled and pod.scheduled.message) for pod in tried})
+    if any(by_name(pod.constraints) for pod in tried) and cases * len(objects.nodes) > _MAX_COMPARISONS:
+        return None
+    groups = node_groups(objects.nodes, requested(objects.pods), tried, objects.devices)
+    return groups if cases * len(groups) <= _MAX_COMPARISONS else None
