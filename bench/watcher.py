@@ -100,6 +100,9 @@ class _GeneratedApiHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         kind, query = parts.path.rsplit("/", 1)[-1], parse_qs(parts.query)
+        if kind not in self.cluster.counts:
+            self.send_error(404)
+            return
         if "watch" in query:
             with suppress(OSError):  # the watcher closed the connection
                 self.watch(kind, time.monotonic() + int(query["timeoutSeconds"][0]))

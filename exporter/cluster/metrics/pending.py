@@ -7,6 +7,7 @@ from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.records import Pod
 from exporter.cluster.metrics.pods import labels_of
 from exporter.cluster.scheduling.history import Workload, workload_of
+from exporter.cluster.scheduling.node_selection import demanded_model
 from exporter.cluster.scheduling.pending_pods import PendingPod, unknown_texts
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
@@ -16,9 +17,10 @@ from exporter.metric import Family, Kind, Metric, Sample, metric
 PODS = metric(
     "gpugauge_pending_pods",
     Kind.GAUGE,
-    "GPU pods that are not running yet.",
+    "GPU pods that are not running yet; `model` is the one that their selectors demand, else `any`.",
     *NAMESPACE,
     "resource",
+    "model",
     "reason",
 )
 DEVICES = metric(
@@ -27,6 +29,7 @@ DEVICES = metric(
     "Devices that GPU pods which are not running yet ask for.",
     *NAMESPACE,
     "resource",
+    "model",
     "reason",
 )
 OLDEST = metric(
@@ -73,6 +76,8 @@ ADMISSION_FAILURES = metric(
     "node",
     "workload",
 )
+PendingKey = tuple[str, str, str, str]
+"""(namespace, resource, model, reason)."""
 _MOST_WORKLOADS = 5000
 """How many workloads have a series of their own at most: those that are pending longest."""
 UNKNOWN = metric(
@@ -139,22 +144,23 @@ def _admission_failures(view: ClusterView) -> list[Sample]:
 
 
 def _counts(pending: Iterable[PendingPod]) -> tuple[Family, Family]:
-    pods: Counter[tuple[str, str, str]] = Counter()
-    devices: Counter[tuple[str, str, str]] = Counter()
+    pods: Counter[PendingKey] = Counter()
+    devices: Counter[PendingKey] = Counter()
     for each in pending:
+        model = demanded_model(each.pod.constraints)
         for resource, count in _by_label(each.pod):
-            key = (each.pod.namespace, resource, each.reason)
+            key = (each.pod.namespace, resource, model, str(each.reason))
             pods[key] += 1
             devices[key] += count
     return _counted(PODS, pods), _counted(DEVICES, devices)
 
 
-def _counted(metric: Metric, counts: Counter[tuple[str, str, str]]) -> Family:
+def _counted(metric: Metric, counts: Counter[PendingKey]) -> Family:
     return Family(
         metric,
         [
-            metric.sample(count, **namespace_labels(namespace), resource=resource, reason=reason)
-            for (namespace, resource, reason), count in sorted(counts.items())
+            metric.sample(count, **namespace_labels(namespace), resource=resource, model=model, reason=reason)
+            for (namespace, resource, model, reason), count in sorted(counts.items())
         ],
     )
 

@@ -62,7 +62,7 @@ def _resolved(pod: Pod, objects: DeviceObjects) -> Pod | None:
         for name, count in asked or ():
             if _means_gpus(name, objects):
                 requests[name] = requests.get(name, 0) + count
-    if not requests and unknown and pod.phase == "Pending" and not pod.node:
+    if not requests and unknown and pod.phase == "Pending":
         requests = {UNKNOWN_CLASS: len(pod.claims)}
     if not requests:
         return None

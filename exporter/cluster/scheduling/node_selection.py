@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from exporter.cluster.kubernetes.records import SchedulingConstraints, SelectorRequirement, Taint, Toleration
+from exporter.gpu_names import canonical_model
 
+ANY_MODEL = "any"
+PRODUCT = "nvidia.com/gpu.product"
+"""The label by which pods select nodes with one GPU model."""
 CORDON_TAINT: Taint = ("node.kubernetes.io/unschedulable", "", "NoSchedule")
 NOT_READY_TAINT: Taint = ("node.kubernetes.io/not-ready", "", "NoSchedule")
 """The taints that stand for a cordon and for a node that is not ready: who tolerates them may use such a node."""
@@ -106,6 +110,19 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
             return bool(toleration.key) and _compares(toleration.operator, value, toleration.value)
         case _:
             return False
+
+
+def demanded_model(constraints: SchedulingConstraints) -> str:
+    """The one GPU model that selector or required affinity demand, spelled as the label `model`; `any` without one."""
+    demanded = {value for key, value in constraints.selector if key == PRODUCT}
+    if not demanded and constraints.terms:
+        for term in constraints.terms:
+            products = [each.values for each in term if each.key == PRODUCT and each.operator == "In"]
+            if not products:
+                return ANY_MODEL
+            demanded.update(*products)
+    models = {canonical_model(product) for product in demanded}
+    return models.pop() if len(models) == 1 else ANY_MODEL
 
 
 def keys_of(constraints: SchedulingConstraints) -> set[str]:

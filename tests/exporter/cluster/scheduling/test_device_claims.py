@@ -142,6 +142,9 @@ def test_a_missing_claim_is_the_reason_and_the_pod_counts_as_a_gpu_pod():
 def test_without_the_permission_to_read_claims_a_pod_with_claims_is_counted_while_it_is_pending():
     found = view(pods=[claiming(PLAIN, "c")], nodes=[objects.node("d1", {}, H100)])
     assert [each.reason for each in found.pending] == [PendingReason.NOT_TRIED]
+    bound = objects.bound(claiming(PLAIN, "c"), "d1")
+    starting = view(pods=[bound], nodes=[objects.node("d1", {}, H100)])
+    assert [each.reason for each in starting.pending] == [PendingReason.STARTING]
     running = objects.running(claiming(PLAIN, "c"), "d1")
     assert view(pods=[running], nodes=[]).pods == ()
 

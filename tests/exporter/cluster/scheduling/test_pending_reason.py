@@ -7,6 +7,7 @@ import pytest
 from exporter.cluster.kubernetes.events import Event
 from exporter.cluster.scheduling.device_claims import DeviceObjects
 from exporter.cluster.scheduling.free_capacity import node_groups, requested
+from exporter.cluster.scheduling.node_selection import demanded_model
 from exporter.cluster.scheduling.pending_pods import ClusterObjects, pending_pods
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.cluster.scheduling.verdict import ClusterState, pending_reason
@@ -625,3 +626,28 @@ def test_pods_that_run_or_are_being_deleted_are_not_pending():
     leaving = objects.pod("leaving")
     leaving["metadata"]["deletionTimestamp"] = objects.stamp(NOW)
     assert view([objects.running(POD, "n1"), leaving]).pending == ()
+
+
+PRODUCT = "nvidia.com/gpu.product"
+
+
+def product_in(*products, operator="In"):
+    return {"matchExpressions": [{"key": PRODUCT, "operator": operator, "values": list(products)}]}
+
+
+@pytest.mark.parametrize(
+    ("given", "model"),
+    [
+        (POD, "any"),
+        (selecting(POD, **{PRODUCT: "NVIDIA-H100-80GB-HBM3"}), "NVIDIA-H100-80GB-HBM3"),
+        (selecting(POD, **{PRODUCT: "Tesla-T4-SHARED"}), "Tesla-T4"),
+        (selecting(POD, zone="a"), "any"),
+        (requiring(POD, product_in("H100")), "H100"),
+        (requiring(POD, product_in("H100"), product_in("H100-SHARED")), "H100"),
+        (requiring(POD, product_in("H100", "H200")), "any"),
+        (requiring(POD, product_in("H100"), {}), "any"),
+        (requiring(POD, product_in("H100", operator="NotIn")), "any"),
+    ],
+)
+def test_the_model_that_a_pod_demands_is_the_only_one_that_selector_and_affinity_allow(given, model):
+    assert demanded_model(pod(given).constraints) == model
