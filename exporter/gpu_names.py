@@ -6,6 +6,8 @@ from functools import lru_cache
 
 GPU_DRIVER = "gpu.nvidia.com"
 """NVIDIA's DRA driver: devices that it offers are allocated through ResourceClaims."""
+WHOLE_GPU = "nvidia.com/gpu"
+"""The resource of NVIDIA's device plugin for whole GPUs, unless it was given another name."""
 GPU_FRACTION = "gpu-fraction"
 """The resource of a pod that asks KAI or Run:ai for a part of a GPU, by annotations and not by a device resource."""
 _GPU_RESOURCE = re.compile(
@@ -19,9 +21,9 @@ _GPU_RESOURCE = re.compile(
 )
 _GPU_CLASS = re.compile(r"(?:^|[^a-z0-9])(?:v?gpu|mig|nvidia)(?:$|[^a-z])", re.ASCII)
 _SHARES = {
-    "nvidia.com/gpumem": "nvidia.com/gpu",
-    "nvidia.com/gpumem-percentage": "nvidia.com/gpu",
-    "nvidia.com/gpucores": "nvidia.com/gpu",
+    "nvidia.com/gpumem": WHOLE_GPU,
+    "nvidia.com/gpumem-percentage": WHOLE_GPU,
+    "nvidia.com/gpucores": WHOLE_GPU,
     "volcano.sh/vgpu-memory": "volcano.sh/vgpu-number",
     "volcano.sh/vgpu-cores": "volcano.sh/vgpu-number",
 }

@@ -8,6 +8,7 @@ from typing import TypeVar
 from exporter.cluster.kubernetes.controllers import Controller
 from exporter.cluster.kubernetes.devices import DeviceClass, ResourceClaim, ResourceSlice
 from exporter.cluster.kubernetes.events import Event
+from exporter.cluster.kubernetes.node_pools import NodePool
 from exporter.cluster.kubernetes.records import Namespace, Node, Overrides, Pod
 from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.label_cache import LabelCache
@@ -39,6 +40,8 @@ class ClusterView:
     """By the uid of the object that they are about."""
     controllers: tuple[Controller, ...] = ()
     """Controllers that lack GPU pods, and Workloads that are not admitted."""
+    gpu_pools: bool = False
+    """Whether a NodePool of Karpenter can make nodes with GPUs."""
     pending: tuple[PendingPod, ...] = ()
     """The GPU pods that are not running yet, and why."""
     pending_since: Mapping[Workload, float] = field(default_factory=dict)
@@ -73,6 +76,7 @@ def view_of(
         devices=devices,
         events=_by_uid(_records(stores, "events", Event) or ()),
         controllers=tuple(each for name in _CONTROLLERS for each in _records(stores, name, Controller) or ()),
+        gpu_pools=bool(_records(stores, "nodepools", NodePool)),
         stores=stores,
         labels=labels,
     )
@@ -84,7 +88,9 @@ def with_pending(view: ClusterView, history: ClusterHistory) -> ClusterView:
     lost = () if view.nodes is None else history.lost_nodes.update(view.gpu_nodes(), view.now)
     if view.pods is None:
         return view
-    objects = ClusterObjects(view.now, view.gpus, view.pods, view.nodes, view.devices, view.events, lost)
+    objects = ClusterObjects(
+        view.now, view.gpus, view.pods, view.nodes, view.devices, view.events, lost, view.gpu_pools
+    )
     pending = tuple(pending_pods(objects))
     return replace(
         view,

@@ -7,7 +7,7 @@ permission of its own, and is left out while that is missing or the API server d
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.cluster.kubernetes import controllers, conversion, devices, events, wire
+from exporter.cluster.kubernetes import controllers, conversion, devices, events, node_pools, wire
 from exporter.cluster.kubernetes.decode import ObjectCodec
 from exporter.gpu_names import GpuResources
 
@@ -33,7 +33,14 @@ class ObjectKind:
 
 def object_kinds(gpus: GpuResources) -> tuple[ObjectKind, ...]:
     """All kinds, the needed ones first."""
-    return (*_needed(gpus), *_of_devices(gpus), *_of_controllers(gpus), _events())
+    pools = ObjectCodec(node_pools.WireNodePool, lambda decoded: node_pools.node_pool(decoded, gpus))
+    return (
+        *_needed(gpus),
+        *_of_devices(gpus),
+        *_of_controllers(gpus),
+        _optional("nodepools", ("/apis/karpenter.sh/v1/", "/apis/karpenter.sh/v1beta1/"), pools),
+        _events(),
+    )
 
 
 def _needed(gpus: GpuResources) -> tuple[ObjectKind, ...]:

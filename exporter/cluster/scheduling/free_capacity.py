@@ -12,13 +12,13 @@ from exporter.cluster.kubernetes.node_description import MIG_CONFIG, MIG_STATE, 
 from exporter.cluster.kubernetes.records import Amounts, Node, Pod, Taint
 from exporter.cluster.scheduling.device_claims import DeviceCount, DeviceObjects
 from exporter.cluster.scheduling.node_selection import by_name, keys_of
-from exporter.gpu_names import is_gpu_class
+from exporter.gpu_names import WHOLE_GPU, is_gpu_class
 
 Requested = Mapping[tuple[str, str], int]
 """Devices that pods request, by (node, resource name)."""
 _MIG_PREFIX = "nvidia.com/mig-"
 _MIG_STRATEGY = "nvidia.com/mig.strategy"
-_WHOLE = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
+_WHOLE = (WHOLE_GPU, f"{WHOLE_GPU}.shared")
 
 
 @dataclass(frozen=True, slots=True)

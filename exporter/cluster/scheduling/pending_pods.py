@@ -48,6 +48,8 @@ class ClusterObjects:
     """By the uid of the object that they are about."""
     lost_nodes: Sequence[Node] = ()
     """Nodes as an autoscaler could make them again."""
+    gpu_pools: bool = False
+    """Whether an autoscaler can make nodes with GPUs, of whatever size."""
 
 
 def pending_pods(objects: ClusterObjects) -> list[PendingPod]:
@@ -99,6 +101,7 @@ def _cluster_state(objects: ClusterObjects, pending: list[Pod]) -> ClusterState:
         leaving=frozenset(pod.node for pod in objects.pods if pod.node and pod.deleting),
         events=objects.events,
         remade=_remade(objects, waiting),
+        gpu_pools=objects.gpu_pools,
         now=objects.now,
     )
 

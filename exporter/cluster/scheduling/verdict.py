@@ -23,11 +23,13 @@ from exporter.cluster.scheduling.message import Message, parse
 from exporter.cluster.scheduling.node_fit import Fit, fit
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.cluster.scheduling.wordings import Cause
-from exporter.gpu_names import GPU_FRACTION, GpuResources
+from exporter.gpu_names import GPU_FRACTION, WHOLE_GPU, GpuResources
 
 SCALE_UP_SECONDS = 900.0
 """How long an autoscaler's word counts: a node that has not come after that time is not being made any more."""
 
+_LARGEST_NODE = 16
+"""GPUs of the largest instances that providers offer."""
 _BY_CAUSE = {
     Cause.QUOTA: PendingReason.QUOTA,
     Cause.VOLUME: PendingReason.VOLUME,
@@ -127,6 +129,8 @@ class ClusterState:
     """By the uid of the pod that they are about."""
     remade: tuple[NodeGroup, ...] = ()
     """Nodes as an autoscaler could make them again: the kinds that were there in the last week and are gone."""
+    gpu_pools: bool = False
+    """Whether an autoscaler can make nodes with GPUs, of whatever size."""
     now: float = 0.0
 
 
@@ -267,8 +271,14 @@ def _short(causes: frozenset[Cause]) -> PendingReason:
 
 
 def _can_be_made(pod: Pod, cluster: ClusterState) -> bool:
-    """Whether a kind of node that was there in the last week would do, and no autoscaler has refused to make one."""
-    return _last_word(pod, cluster) != NOT_TRIGGERED_SCALE_UP and fit(pod, cluster.remade) is Fit.ROOM
+    """Whether an autoscaler could make a node for the pod, and has not refused to.
+
+    It makes such nodes as were there in the last week; of Karpenter's it is only known that they have whole GPUs.
+    """
+    if _last_word(pod, cluster) == NOT_TRIGGERED_SCALE_UP:
+        return False
+    usual = all(name == WHOLE_GPU and count <= _LARGEST_NODE for name, count in pod.requests)
+    return (cluster.gpu_pools and usual) or fit(pod, cluster.remade) is Fit.ROOM
 
 
 def _scaling_up(pod: Pod, cluster: ClusterState) -> bool:

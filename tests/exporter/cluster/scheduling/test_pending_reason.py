@@ -481,6 +481,22 @@ def test_a_size_that_a_lost_node_had_is_not_unsatisfiable_unless_the_autoscaler_
     assert reason([large], event("NotTriggerScaleUp")) == PendingReason.UNSATISFIABLE_SIZE
 
 
+@pytest.mark.parametrize(
+    ("resource", "count", "reason"),
+    [
+        (GPU, 8, PendingReason.INSUFFICIENT_GPU),
+        (GPU, 17, PendingReason.UNSATISFIABLE_SIZE),
+        ("nvidia.com/gpus", 1, PendingReason.UNKNOWN_RESOURCE),
+        ("nvidia.com/mig-1g.10gb", 1, PendingReason.UNKNOWN_RESOURCE),
+    ],
+)
+def test_where_an_autoscaler_can_make_gpu_nodes_a_usual_size_is_not_unsatisfiable(resource, count, reason):
+    message = f"0/1 nodes are available: 1 Insufficient {resource}."
+    given = unschedulable(message, objects.pod("p", requests={resource: count}))
+    small = [objects.node("s", {GPU: 4}, A100)]
+    assert reason_of(given, small, gpu_pools=True) == reason
+
+
 def in_group(given, name="g"):
     return {**given, "spec": {**given["spec"], "schedulingGroup": {"podGroupName": name}}}
 
