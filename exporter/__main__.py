@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 
 from exporter import cli, log
@@ -54,7 +55,14 @@ def _forget(arguments: Arguments) -> int:
     return 0
 
 
-RUNNERS = {"node": _node, "cluster": _cluster, "forget": _forget, "metrics": _metrics}
+def _explain(arguments: Arguments) -> int:
+    from exporter.commands.explain import run  # noqa: PLC0415 - each program loads only its own libraries
+
+    sys.stdout.write(run(arguments, time.time))
+    return 0
+
+
+RUNNERS = {"node": _node, "cluster": _cluster, "explain": _explain, "forget": _forget, "metrics": _metrics}
 
 
 def _install_first_signal_handlers() -> None:

@@ -125,3 +125,4 @@ OPTIONAL_ADDRESS = FlagValue(lambda text: _address(text) if text else "", "ADDRE
 """An empty text means none."""
 HOST_ENGINE = FlagValue(_host_engine, "ADDRESS")
 FILE = text_value("FILE")
+FILES = FlagValue(lambda text: (text,) if text else (), "FILE", adds_up=True)

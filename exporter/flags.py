@@ -11,6 +11,7 @@ from exporter.flag_values import (
     BOOLEAN,
     COUNT,
     FILE,
+    FILES,
     HOST_ENGINE,
     MILLISECONDS,
     NAMES,
@@ -248,6 +249,19 @@ _COMMANDS = (
             "API server": API_SERVER,
             "collections": (INTERVAL,),
         },
+    ),
+    Command(
+        "explain",
+        "Explain why a GPU pod is pending; without a pod, list all that are.",
+        {
+            "general": GENERAL,
+            "output": (Flag("json", BOOLEAN, "write JSON"),),
+            "objects": (
+                Flag("objects", FILES, "read files of `kubectl get pods,nodes -A -o json` instead of a cluster"),
+            ),
+            "API server": API_SERVER,
+        },
+        operands="[NAMESPACE/POD]",
     ),
     Command(
         "forget",

@@ -17,7 +17,7 @@ from exporter.cluster.scheduling.history import ClusterHistory, PodRejection, Wo
 from exporter.cluster.scheduling.pending_pods import ClusterObjects, PendingPod, pending_pods
 from exporter.gpu_names import GpuResources
 
-_CONTROLLERS = ("replicasets", "statefulsets", "daemonsets", "jobs", "workloads")
+_CONTROLLERS = ("replicasets", "statefulsets", "jobs", "workloads")
 R = TypeVar("R")
 K = TypeVar("K")
 
@@ -83,15 +83,19 @@ def view_of(
     return with_pending(view, history)
 
 
+def objects_of(view: ClusterView) -> ClusterObjects:
+    """What the reasons of pending pods are found from, without what only a history knows."""
+    return ClusterObjects(
+        view.now, view.gpus, view.pods or (), view.nodes, view.devices, view.events, gpu_pools=view.gpu_pools
+    )
+
+
 def with_pending(view: ClusterView, history: ClusterHistory) -> ClusterView:
     """Return the view with its pending pods and with what the history, which is brought up to date, has of them."""
     lost = () if view.nodes is None else history.lost_nodes.update(view.gpu_nodes(), view.now)
     if view.pods is None:
         return view
-    objects = ClusterObjects(
-        view.now, view.gpus, view.pods, view.nodes, view.devices, view.events, lost, view.gpu_pools
-    )
-    pending = tuple(pending_pods(objects))
+    pending = tuple(pending_pods(replace(objects_of(view), lost_nodes=lost)))
     return replace(
         view,
         pending=pending,

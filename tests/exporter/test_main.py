@@ -71,7 +71,7 @@ def test_the_help_begins_with_the_commands():
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("Commands")
-    assert [line.split()[:2] for line in lines[1:5]] == [["gpugauge", name] for name in COMMANDS]
+    assert [line.split()[:2] for line in lines[1 : 1 + len(COMMANDS)]] == [["gpugauge", name] for name in COMMANDS]
 
 
 def test_what_is_ignored_or_changed_is_in_the_log_in_its_format():

@@ -23,6 +23,8 @@ class ObjectKind:
 
     name: str
     """The name of the resource in the API, in the plural."""
+    object: str
+    """What an object of this kind names its kind."""
     paths: tuple[str, ...]
     """Of each version of the API that is understood, the preferred one first."""
     codec: ObjectCodec[Any]
@@ -38,7 +40,7 @@ def object_kinds(gpus: GpuResources) -> tuple[ObjectKind, ...]:
         *_needed(gpus),
         *_of_devices(gpus),
         *_of_controllers(gpus),
-        _optional("nodepools", ("/apis/karpenter.sh/v1/", "/apis/karpenter.sh/v1beta1/"), pools),
+        _optional("nodepools", "NodePool", ("/apis/karpenter.sh/v1/", "/apis/karpenter.sh/v1beta1/"), pools),
         _events(),
     )
 
@@ -47,19 +49,31 @@ def _needed(gpus: GpuResources) -> tuple[ObjectKind, ...]:
     pods = ObjectCodec(wire.WirePod, lambda pod: conversion.pod(pod, gpus))
     nodes = ObjectCodec(wire.WireNode, lambda node: conversion.node(node, gpus))
     return (
-        ObjectKind("pods", ("/api/v1/pods",), pods, _UNSUCCESSFUL),
-        ObjectKind("nodes", ("/api/v1/nodes",), nodes),
-        ObjectKind("namespaces", ("/api/v1/namespaces",), ObjectCodec(wire.WireNamespace, conversion.namespace)),
+        ObjectKind("pods", "Pod", ("/api/v1/pods",), pods, _UNSUCCESSFUL),
+        ObjectKind("nodes", "Node", ("/api/v1/nodes",), nodes),
+        ObjectKind(
+            "namespaces", "Namespace", ("/api/v1/namespaces",), ObjectCodec(wire.WireNamespace, conversion.namespace)
+        ),
     )
 
 
 def _of_devices(gpus: GpuResources) -> tuple[ObjectKind, ...]:
     return (
-        _optional("resourceclaims", _DRA, ObjectCodec(devices.WireResourceClaim, devices.resource_claim)),
-        _optional("resourceclaimtemplates", _DRA, ObjectCodec(devices.WireClaimTemplate, devices.claim_template)),
-        _optional("resourceslices", _DRA, ObjectCodec(devices.WireResourceSlice, devices.resource_slice)),
+        _optional(
+            "resourceclaims", "ResourceClaim", _DRA, ObjectCodec(devices.WireResourceClaim, devices.resource_claim)
+        ),
+        _optional(
+            "resourceclaimtemplates",
+            "ResourceClaimTemplate",
+            _DRA,
+            ObjectCodec(devices.WireClaimTemplate, devices.claim_template),
+        ),
+        _optional(
+            "resourceslices", "ResourceSlice", _DRA, ObjectCodec(devices.WireResourceSlice, devices.resource_slice)
+        ),
         _optional(
             "deviceclasses",
+            "DeviceClass",
             _DRA,
             ObjectCodec(devices.WireDeviceClass, lambda decoded: devices.device_class(decoded, gpus)),
         ),
@@ -72,15 +86,17 @@ def _of_controllers(gpus: GpuResources) -> tuple[ObjectKind, ...]:
 
     apps = ("/apis/apps/v1/",)
     return (
-        _optional("replicasets", apps, replicas("ReplicaSet")),
-        _optional("statefulsets", apps, replicas("StatefulSet")),
+        _optional("replicasets", "ReplicaSet", apps, replicas("ReplicaSet")),
+        _optional("statefulsets", "StatefulSet", apps, replicas("StatefulSet")),
         _optional(
             "jobs",
+            "Job",
             ("/apis/batch/v1/",),
             ObjectCodec(controllers.WireController, lambda decoded: controllers.of_job(decoded, gpus)),
         ),
         _optional(
             "workloads",
+            "Workload",
             _KUEUE,
             ObjectCodec(controllers.WireWorkload, lambda decoded: controllers.of_workload(decoded, gpus)),
         ),
@@ -89,8 +105,8 @@ def _of_controllers(gpus: GpuResources) -> tuple[ObjectKind, ...]:
 
 def _events() -> ObjectKind:
     codec = ObjectCodec(events.WireEvent, events.event)
-    return ObjectKind("events", ("/api/v1/events",), codec, events.SELECTOR, optional=True)
+    return ObjectKind("events", "Event", ("/api/v1/events",), codec, events.SELECTOR, optional=True)
 
 
-def _optional(name: str, groups: tuple[str, ...], codec: ObjectCodec[Any]) -> ObjectKind:
-    return ObjectKind(name, tuple(group + name for group in groups), codec, optional=True)
+def _optional(name: str, object_: str, groups: tuple[str, ...], codec: ObjectCodec[Any]) -> ObjectKind:
+    return ObjectKind(name, object_, tuple(group + name for group in groups), codec, optional=True)

@@ -14,6 +14,7 @@ from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.api import ApiError, KubernetesApi
 from exporter.cluster.kubernetes.decode import WatchChange
 from exporter.cluster.kubernetes.kinds import ObjectKind
+from exporter.cluster.kubernetes.listing import pages
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.cluster.kubernetes.records import ClusterObject
 from exporter.cluster.kubernetes.store import ObjectStore
@@ -109,21 +110,17 @@ class Reflector:
             self._stopping.wait(_PAUSE_AFTER_SHORT_WATCH + self._jitter())
 
     def _list(self, api: KubernetesApi) -> None:
-        """Request all objects, page by page; the API server takes all pages of a list from one resource version."""
+        """Request all objects and replace what is known by them."""
         began = self._store.clock()
         records: dict[str, ClusterObject] = {}
-        query = {**self._kind.query, "limit": str(self._config.page_size)}
-        while not self._stopping.is_set():
-            page = self._kind.codec.page(api.page(self._path, query))
+        for page in pages(api, self._kind, self._path, self._config.page_size):
+            if self._stopping.is_set():
+                return
             records.update(page.records)
             self._count_malformed(page.malformed)
             if not page.continue_token:
-                if not page.resource_version:
-                    raise ApiError(WatchReason.BAD_RESPONSE, f"a list of {self._kind.name} has no resourceVersion")
                 self._store.replace(records, self._store.clock() - began)
                 self._resource_version = page.resource_version
-                return
-            query["continue"] = page.continue_token
 
     def _watch(self, api: KubernetesApi) -> None:
         """Apply changes until the API server ends the watch after the time it was asked for."""

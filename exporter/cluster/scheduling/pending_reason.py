@@ -123,8 +123,8 @@ class PendingReason(Reason):
     )
     ADMISSION_FAILED = (
         "admission_failed",
-        "The API server rejects the pods that a controller makes.",
-        "Look at the controller's events: LimitRange, Pod Security, a webhook, a missing RuntimeClass.",
+        "The API server rejects the pods that a controller makes, or a kubelet rejected the pod.",
+        "Look at the events: LimitRange, Pod Security, a webhook, a missing RuntimeClass, devices of the node.",
     )
     SCHEDULER_ERROR = (
         "scheduler_error",
