@@ -100,12 +100,13 @@ class WatchRetry:
         self._planned = False
 
     def plan(self, rejected: Sequence[RejectedTarget]) -> None:
-        """Plan the next attempt after one that ended with these rejections."""
-        self._planned = not all(each.error.status in _FINAL for each in rejected)
-        if self._planned:
-            self._backoff.failed()
-        else:
+        """Plan the next attempt for these rejections, unless one is planned already: then that one remains."""
+        if all(each.error.status in _FINAL for each in rejected):
+            self._planned = False
             self._backoff.reset()
+        elif not self._planned or self._backoff.due:
+            self._planned = True
+            self._backoff.failed()
 
     @property
     def due(self) -> bool:

@@ -282,6 +282,17 @@ def test_of_a_mixed_node_only_the_gpu_that_needs_the_missing_profiling_module_ha
     assert readings.down == ()
 
 
+def test_an_attempt_to_profile_is_not_postponed_by_attempts_to_watch_other_fields(engine_of):
+    fault = {"event": "call", "function": "dcgmWatchFields", "status": -3, "device": uuid_of(1)}
+    engine = engine_of(document(gpu_spec(0), gpu_spec(1), events=[fault]))
+    load = rejecting(lambda fields, _: -37 if fields == (1004,) and engine.t < 25 else 0)
+    source = engine.source(150, 1004, load=load)
+    for second in range(33):
+        engine.at(float(second))
+        readings = source.read()
+    assert samples_of_gpu(readings) == {150: 40, 1004: 0.25}
+
+
 def test_profiling_without_its_module_is_tried_again(engine_of):
     engine = engine_of(document(gpu_spec(0)))
     load = rejecting(lambda fields, _: -33 if fields == (1004,) and engine.t < 40 else 0)
