@@ -73,6 +73,19 @@ def test_every_row_of_the_shipped_files_can_be_used(file, metrics, labels):
     assert [row.type == "label" for row in counters.rows].count(True) == labels
 
 
+SHIPPED = sorted(files("exporter.node.devices").joinpath("defaults").iterdir(), key=lambda path: path.name)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_dcgm_exporter_can_read_every_row_of_the_shipped_files_those_offered_too(path):
+    """It wants three columns, and takes a quote only at the beginning of a column."""
+    offered = path.read_text(encoding="utf-8").replace("# DCGM_FI", "DCGM_FI").replace("# dcgm_", "dcgm_")
+    lines = [line for line in offered.splitlines() if line and not line.startswith("#")]
+    assert len(lines) > 20
+    assert [row for row in csv.reader(lines, strict=True) if len(row) != 3] == []
+    assert '"' not in "".join(lines)
+
+
 def test_the_file_under_the_gpu_operators_name_has_the_rows_of_the_default_one():
     """The GPU Operator refers to dcp-metrics-included.csv, so that file is a copy of default-counters.csv."""
     folder = files("exporter.node.devices").joinpath("defaults")
