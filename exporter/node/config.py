@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options
+from exporter.node.dcgm.address import AddressError, parse_address
+from exporter.node.dcgm.same_machine import on_this_machine
 from exporter.node.devices.device_source import SourceName
 from exporter.node.devices.labels import LabelStyle
 
@@ -87,10 +89,24 @@ def node_name(environment: Mapping[str, str]) -> str:
     return environment.get("NODE_NAME") or socket.gethostname()
 
 
+def _engine_host(arguments: Arguments) -> str:
+    """The host of the only source, a named host engine, where that is another machine; empty for this machine's GPUs.
+
+    As in dcgm-exporter, in Kubernetes the GPUs are those of the node, by whatever address its engine is named.
+    """
+    remote = arguments.remote_hostengine_info
+    if arguments.kubernetes or (arguments.source or _usual_source(arguments)) != "dcgm" or on_this_machine(remote):
+        return ""
+    try:
+        return parse_address(remote).host
+    except AddressError:  # such a value was rejected where it was read
+        return ""
+
+
 def label_style(arguments: Arguments, environment: Mapping[str, str]) -> LabelStyle:
     """The options that rename or leave out labels of DCGM-named series."""
     return LabelStyle(
-        hostname=node_name(environment),
+        hostname=_engine_host(arguments) or node_name(environment),
         hostname_label="none" if arguments.no_hostname else arguments.hostname_label,
         old_namespace=arguments.use_old_namespace,
         allocation_labels=arguments.allocation_labels != "none",

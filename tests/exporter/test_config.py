@@ -61,6 +61,31 @@ def test_a_named_host_engine_is_the_only_source_unless_a_source_is_given_too():
     assert config("-r", "").source == "auto"
 
 
+@pytest.mark.parametrize("remote", ["gpu-9:5555", "gpu-9", "tcp://gpu-9:5556"])
+def test_a_host_engine_of_another_machine_names_the_host_outside_kubernetes(remote):
+    found = config("-r", remote, NODE_NAME="here")
+    assert found.style.hostname == "gpu-9"
+    assert config("-r", remote, "--kubernetes", NODE_NAME="here").style.hostname == "here"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("-r", "localhost:5556"),
+        ("-r", "127.0.0.2"),
+        ("-r", "[::1]:5555"),
+        ("-r", "unix:///tmp/nv-hostengine"),
+        ("-r", socket.gethostname()),
+        ("-r", "gpu-9", "--source", "auto"),
+        ("-r", "gpu-9", "--source", "nvml"),
+    ],
+)
+def test_the_gpus_of_this_machine_are_read_under_its_own_name(arguments):
+    assert config(*arguments, NODE_NAME="here").style.hostname == "here"
+    assert config(*arguments).style.hostname == socket.gethostname()
+
+
 def test_an_empty_variable_counts_as_not_set():
     assert config(GPUGAUGE_SOURCE="", DCGM_EXPORTER_INTERVAL="", DCGM_EXPORTER_KUBERNETES="").interval == 30.0
 
