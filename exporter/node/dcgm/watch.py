@@ -67,7 +67,7 @@ class Watches:
         middle = len(wanted) // 2
         (first, not_now), (second, neither) = (self.known(half) for half in (wanted[:middle], wanted[middle:]))
         for half in (first, second):
-            self._destroy_field_group(half)
+            self._destroy_unused(entities=(), fields=half)
         return first + second, not_now | neither
 
     def admit(self, entities: Entities) -> dict[tuple[int, int], StatusError]:
@@ -113,10 +113,7 @@ class Watches:
         if groups in self._watched:
             self._watched.remove(groups)
             self._connection.status("dcgmUnwatchFields", *groups)
-        if groups[1] not in {field_group for _, field_group in self._watched}:
-            self._destroy_field_group(target.fields)
-        if groups[0] not in {entity_group for entity_group, _ in self._watched}:
-            self._destroy_entity_group(target.entities)
+        self._destroy_unused(target.entities, target.fields)
 
     def close(self) -> None:
         """Remove every watch and group. Never raises: an engine that is gone has forgotten them anyway.
@@ -131,6 +128,13 @@ class Watches:
         for fields in tuple(self._field_groups):
             self._destroy_field_group(fields)
         for entities in tuple(self._entity_groups):
+            self._destroy_entity_group(entities)
+
+    def _destroy_unused(self, entities: Entities, fields: tuple[int, ...]) -> None:
+        """Destroy the groups of these entities and fields, unless something is watched with them."""
+        if self._field_groups.get(fields) not in {field_group for _, field_group in self._watched}:
+            self._destroy_field_group(fields)
+        if self._entity_groups.get(entities) not in {entity_group for entity_group, _ in self._watched}:
             self._destroy_entity_group(entities)
 
     def _new_entity_group(self) -> int:
