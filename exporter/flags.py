@@ -118,7 +118,7 @@ READING = (
     Flag(
         "remote-hostengine-info",
         HOST_ENGINE,
-        "host engine as host:port, tcp://host:port, [IPv6]:port or unix:///path; "
+        "host engine as host:port, tcp://host:port, [IPv6]:port, unix:///path or vsock://cid:port; "
         "the only source, unless --source is given too",
         "r",
         "DCGM_REMOTE_HOSTENGINE_INFO",

@@ -213,6 +213,20 @@ API status_t dcgmConnect_v2(const char *address, const struct connect_v2 *parame
     return connect_within(parameters->timeout_ms, address, is_unix_socket, handle);
 }
 
+#if DCGM_MAJOR >= 4
+/* Version 4.5 and newer (header). Any vsock address leads to the table's engine: that of a virtual machine is rare. */
+API status_t dcgmConnect_v3(const char *url, const struct url_connect_v1 *parameters, handle_t *handle)
+{
+    if (!url || !parameters || !handle || strncmp(url, "vsock://", 8) != 0)
+        return ST_BADPARAM;
+    if (!initialized)
+        return ST_UNINITIALIZED;
+    if (parameters->version != VERSION_OF(struct url_connect_v1, 1))
+        return ST_VER_MISMATCH;
+    return attach_locked("dcgmConnect_v3", 0, handle);
+}
+#endif
+
 API status_t dcgmDisconnect(handle_t handle)
 {
     status_t status = table_fault("dcgmDisconnect");

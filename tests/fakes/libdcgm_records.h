@@ -42,6 +42,12 @@ struct connect_v2 {
     uint32_t is_unix_socket;
 };
 
+struct url_connect_v1 {
+    uint32_t version;
+    uint32_t persist;
+    uint32_t timeout_ms;
+};
+
 struct embedded_v1 {
     uint32_t version;
     uint32_t mode;
@@ -169,6 +175,7 @@ struct field_meta {
 _Static_assert(sizeof(struct value_v1) == 4120, "field value v1");
 _Static_assert(sizeof(struct value_v2) == 4128, "field value v2");
 _Static_assert(sizeof(struct connect_v2) == 16, "connect parameters v2");
+_Static_assert(sizeof(struct url_connect_v1) == 12, "connect parameters of a URL v1");
 _Static_assert(sizeof(struct attributes_v3) == 5220, "device attributes v3");
 _Static_assert(sizeof(struct hierarchy_v2) == 73480, "MIG hierarchy v2");
 _Static_assert(sizeof(struct metric_groups_v3) == 1376, "metric groups v3");

@@ -130,6 +130,8 @@ class EngineConnection:
 
     def _connect(self, remote: str) -> int:
         address = parse_address(remote)
+        if address.is_vsock:
+            return self._connect_to_url(address.text)
         if reason := refusal(address, self._probe_seconds):
             raise SourceError(DcgmReason.CONNECTION_LOST, reason)
         parameters = layout.ConnectParameters(
@@ -138,6 +140,14 @@ class EngineConnection:
         handle = ctypes.c_size_t()
         # Every libdcgm from 3.1 on has _v2; _v3 is missing before 4.5 (header).
         self.library.call("dcgmConnect_v2", address.text.encode(), ctypes.byref(parameters), ctypes.byref(handle))
+        return handle.value
+
+    def _connect_to_url(self, url: str) -> int:
+        # Not asked before with a plain socket: instead this attempt is as short as one of those.
+        milliseconds = round(self._probe_seconds * 1000)
+        parameters = layout.UrlConnectParameters(version=layout.URL_CONNECT_VERSION, timeout_ms=milliseconds)
+        handle = ctypes.c_size_t()
+        self.library.call("dcgmConnect_v3", url.encode(), ctypes.byref(parameters), ctypes.byref(handle))
         return handle.value
 
     def _embed(self) -> int:

@@ -168,6 +168,16 @@ class ConnectParameters(ctypes.Structure):
     )
 
 
+class UrlConnectParameters(ctypes.Structure):
+    """dcgmConnectV3Params_v1 (4.5 and newer), 12 bytes. `timeout_ms` 0 means 5000."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint32),
+        ("persist_after_disconnect", ctypes.c_uint32),
+        ("timeout_ms", ctypes.c_uint32),
+    )
+
+
 class HostengineHealth(ctypes.Structure):
     """dcgmHostengineHealth_v1, 8 bytes. `overall_health` 0 means healthy."""
 
@@ -256,6 +266,7 @@ class LinkStates5(ctypes.Structure):
 
 
 CONNECT_VERSION = version_word(ctypes.sizeof(ConnectParameters), 2)
+URL_CONNECT_VERSION = version_word(ctypes.sizeof(UrlConnectParameters), 1)
 HEALTH_VERSION = version_word(ctypes.sizeof(HostengineHealth), 1)
 VERSION_INFO_VERSION = version_word(ctypes.sizeof(VersionInfo), 2)
 HIERARCHY_VERSION = version_word(ctypes.sizeof(Hierarchy), 2)

@@ -23,6 +23,7 @@ SIGNATURES: Mapping[str, tuple[type, ...]] = {
     "dcgmShutdown": (),
     "dcgmVersionInfo": (_OUT,),
     "dcgmConnect_v2": (_TEXT, _OUT, _OUT),
+    "dcgmConnect_v3": (_TEXT, _OUT, _OUT),
     "dcgmDisconnect": (_HANDLE,),
     "dcgmStartEmbedded": (_INT, _OUT),
     "dcgmStopEmbedded": (_HANDLE,),

@@ -107,7 +107,7 @@ class DcgmReason(Reason):
     FUNCTION_MISSING = (
         "function_missing",
         "libdcgm lacks a function.",
-        "Use libdcgm 3.1 or newer.",
+        "Use libdcgm 3.1 or newer, for an address with vsock:// 4.5 or newer.",
     )
     GPU_LOST = ("gpu_lost", "A GPU fell off the bus.", "Drain the node and reboot it; replace the GPU if it recurs.")
     GPU_DETACHED = ("gpu_detached", "A GPU was unbound from the driver.", "None if planned; otherwise bind it again.")

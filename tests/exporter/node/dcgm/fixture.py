@@ -15,6 +15,7 @@ from tests.fakes.engine_socket import EngineSocket
 from tests.fakes.scenario_table import VARIABLE, ScenarioTable
 
 EPOCH = 1_800_000_000.0
+AT_ITS_SOCKET = "the engine's socket"
 SONAMES = ("libdcgm.so.4", "libdcgm.so.3")
 
 
@@ -84,8 +85,9 @@ class EngineFixture:
         self.table.tick(self.t)
         self.table._begin += seconds
 
-    def config(self, *numbers, interval=1.0, embedded=False):
-        remote = None if embedded else self.socket.address
+    def config(self, *numbers, interval=1.0, remote=AT_ITS_SOCKET):
+        """`remote` None is an embedded engine."""
+        remote = self.socket.address if remote == AT_ITS_SOCKET else remote
         return ReaderConfig("dcgm", wanted(*numbers), interval, remote=remote, libdcgm=str(self.library))
 
     def source(self, *numbers, load=open_library, **more):

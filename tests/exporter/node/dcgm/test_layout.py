@@ -16,6 +16,7 @@ BINDINGS = Path("/usr/share/datacenter-gpu-manager-4/bindings/python3")
     [
         (layout.EntityPair, 8),
         (layout.ConnectParameters, 16),
+        (layout.UrlConnectParameters, 12),
         (layout.HostengineHealth, 8),
         (layout.VersionInfo, 516),
         (layout.HierarchyRow, 164),

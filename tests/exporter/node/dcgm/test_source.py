@@ -197,6 +197,15 @@ def test_where_nothing_listens_libdcgm_which_would_block_is_not_asked_to_connect
     assert libraries[0].calls["dcgmConnect_v2"] == 1
 
 
+def test_an_engine_of_another_virtual_machine_takes_a_libdcgm_that_knows_such_addresses(engine_of):
+    engine = engine_of(document(gpu_spec(0)))
+    source = engine.source(150, remote="vsock://2:5555")
+    if engine.library.name == "libdcgm.so.4":
+        assert samples_of_gpu(source.read()) == {150: 40}
+    else:
+        assert reason(source.read) == "function_missing"
+
+
 def test_a_lost_connection_is_replaced(engine_of):
     engine = engine_of(document(gpu_spec(0), events=[{"event": "disconnect", "at": 3.0, "for": 2.0}]))
     source = engine.source(150, 155)
@@ -538,20 +547,20 @@ def test_seventy_instances_are_read_in_as_many_calls_as_the_limits_require(engin
 
 def test_an_embedded_engine_gives_the_same_values(engine_of):
     engine = engine_of(document(gpu_spec(0)))
-    assert samples_of_gpu(engine.source(150, embedded=True).read()) == {150: 40}
+    assert samples_of_gpu(engine.source(150, remote=None).read()) == {150: 40}
 
 
 def test_an_embedded_engine_without_gpus_is_an_error_and_a_host_engine_without_gpus_is_not(engine_of):
     lost = {"event": "lost", "device": uuid_of(0), "at": 0.0, "as": "absent"}
     engine = engine_of(document(gpu_spec(0), events=[lost]))
-    assert reason(engine.source(150, embedded=True).read) == "no_devices"
+    assert reason(engine.source(150, remote=None).read) == "no_devices"
     assert engine.source(150).read().inventory == ()
 
 
 def test_an_embedded_engine_without_a_driver_is_dead(engine_of):
     fault = {"event": "call", "function": "dcgmWatchFields", "status": -56}
     engine = engine_of(document(gpu_spec(0), events=[fault]))
-    assert reason(engine.source(150, embedded=True).read) == "engine_dead"
+    assert reason(engine.source(150, remote=None).read) == "engine_dead"
     assert reason(engine.source(150).read) == "driver_missing"
 
 

@@ -39,7 +39,8 @@ COSTS_NOTHING = (
 """Their failure takes no value away: they describe, or they clean up."""
 COSTS_MIG = "dcgmGetGpuInstanceHierarchy"
 COSTS_LINKS = "dcgmGetNvLinkLinkStatus"
-COSTS_ONE_THING = (*COSTS_NOTHING, COSTS_MIG, COSTS_LINKS, "dcgmStartEmbedded")
+OTHER_CONNECTIONS = ("dcgmStartEmbedded", "dcgmConnect_v3")
+COSTS_ONE_THING = (*COSTS_NOTHING, COSTS_MIG, COSTS_LINKS, *OTHER_CONNECTIONS)
 COSTS_ALL = tuple(name for name in SIGNATURES if name not in COSTS_ONE_THING)
 FIELDS = (150, 155, 252, 1004)
 FAULT_AT, LATER, RESTARTED = 10.0, 2000.0, 4000.0
@@ -214,9 +215,10 @@ def test_without_a_list_of_links_everything_else_is_read(tmp_path, status):
 
 
 @pytest.mark.parametrize("status", STATUSES)
-def test_an_embedded_engine_that_does_not_start_is_tried_again(engine_with, status):
-    engine = engine_with("dcgmStartEmbedded", status)
-    source = engine.source(*FIELDS, embedded=True)
+@pytest.mark.parametrize(("function", "remote"), list(zip(OTHER_CONNECTIONS, (None, "vsock://2"), strict=True)))
+def test_an_engine_in_this_process_or_another_virtual_machine_is_tried_again(engine_with, function, remote, status):
+    engine = engine_with(function, status)
+    source = engine.source(*FIELDS, remote=remote)
     engine.at(FAULT_AT)
     assert reason_of(source) == BY_STATUS.get(status, DcgmReason.ENGINE_ERROR)
     assert len(of_device(all_values(engine, source, LATER), uuid_of(0))) == len(FIELDS)
