@@ -60,18 +60,20 @@ def narrow(target: WatchTarget, error: StatusError, attempt: Attempt) -> Narrowe
 
     First the devices that it fails for, then, of these, the fields. Raises StatusError for a status of OF_THE_ENGINE.
     """
-    found = _by_halves(target, error, attempt, WatchTarget.device_halves)
-    failing = [each for each in found.rejected if each.error.status not in OF_A_GPU]
-    if not failing:
-        return found
-    found.rejected = [each for each in found.rejected if each.error.status in OF_A_GPU]
-    entities = {entity for each in failing for entity in each.target.entities}
-    rest = target.restricted_to(tuple(entity for entity in target.entities if entity in entities), target.fields)
-    found.add(_by_fields(rest, failing, attempt))
+    by_device = _by_halves(target, error, attempt, WatchTarget.device_halves)
+    found = Narrowed(by_device.accepted)
+    failing: dict[int, list[RejectedTarget]] = {}
+    for each in by_device.rejected:
+        failing.setdefault(each.error.status, []).append(each)
+    for status, alike in failing.items():
+        found.add(Narrowed(rejected=alike) if status in OF_A_GPU else _by_fields(target, alike, attempt))
     return found
 
 
-def _by_fields(rest: WatchTarget, failing: list[RejectedTarget], attempt: Attempt) -> Narrowed:
+def _by_fields(whole: WatchTarget, failing: list[RejectedTarget], attempt: Attempt) -> Narrowed:
+    """Find the fields of devices for which the call fails with the same status."""
+    entities = {entity for each in failing for entity in each.target.entities}
+    rest = whole.restricted_to(tuple(entity for entity in whole.entities if entity in entities), whole.fields)
     error = failing[0].error
     if error.status == layout.PROFILING_MULTI_PASS and rest.watch == "profiling":
         return _fewer_fields(rest, error, attempt)
