@@ -44,11 +44,12 @@ def discover(
     of_instances, rejected_instances = live.each([row.entity for row in rows], _INSTANCE_FIELDS)
     rejected |= rejected_instances
     values |= of_instances | _values_of_unreadable(topology, live)
+    readable = {values.get((layout.ENTITY_GPU, gpu_id, field_ids.UUID)) for gpu_id in topology.readable}
     listing = DeviceList(values, [row for row in rows if row.entity not in rejected], driver)
     for gpu_id, state in topology.gpus:
         architecture = connection.architecture(gpu_id)
         if state in layout.GPU_UNREADABLE or (layout.ENTITY_GPU, gpu_id) in rejected:
-            listing.add_unreadable(gpu_id, architecture, known.by_id.get(gpu_id))
+            listing.add_unreadable(gpu_id, architecture, known.unreadable(gpu_id, readable))
         else:
             listing.add_gpu(gpu_id, architecture)
     listing.add_missing(known.by_uuid)

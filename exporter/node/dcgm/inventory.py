@@ -3,7 +3,7 @@
 An entity is DCGM's kind and id of a device, by which its fields are read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from exporter.node.dcgm import layout
@@ -54,6 +54,11 @@ class DescribedGpus:
                 self.by_uuid[device.uuid] = device
                 if entity is not None:
                     self.by_id[entity[1]] = device
+
+    def unreadable(self, gpu_id: int, readable: Collection[object]) -> Device | None:
+        """Return the GPU that had this engine id, unless its UUID is among those that are readable under another."""
+        device = self.by_id.get(gpu_id)
+        return None if device is None or device.uuid in readable else device
 
 
 class DeviceList:

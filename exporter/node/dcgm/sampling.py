@@ -39,8 +39,8 @@ class SampledRead:
     batches: list[Batch] = field(default_factory=list)
     link_batches: list[Batch] = field(default_factory=list)
     counts: RejectionCounts = field(default_factory=Counter)
-    suspect: bool = False
-    """Whether a value is stale or not watched: see DecodedRead."""
+    suspect: list[WatchTarget] = field(default_factory=list)
+    """Of which a value is stale or not watched: see DecodedRead."""
 
 
 class Sampling:
@@ -90,9 +90,14 @@ class Sampling:
         self._targets, self._rejected = self._all_targets(inventory, links), []
         # Profiling fields last: whatever fails there, the others are watched by then.
         self._watch(sorted(self._targets, key=_is_profiling))
-        if any(not _is_profiling(target) for target in self._targets):
-            errors = [each.error for each in self._rejected if not _is_profiling(each.target)]
-            require_any(self._watched, [*errors, *self._watches.unknown.values()])
+
+    def watch_again(self, targets: Sequence[WatchTarget]) -> None:
+        """End the watches of these targets and make them anew. All others remain: profiling would be blank at first."""
+        again = [watched for watched in self._watched if any(watched.overlaps(target) for target in targets)]
+        for target in again:
+            self._watches.discard(target)
+        self._watched = [watched for watched in self._watched if watched not in again]
+        self._watch(again)
 
     def retry(self) -> None:
         """Try again, where it is time, to watch and to read what was rejected; all other watches remain."""
@@ -110,7 +115,7 @@ class Sampling:
                 made.append(part)
                 (found.link_batches if part.target.of_links else found.batches).append(batch)
                 found.counts.update(self._counted(part, decoded))
-                found.suspect = found.suspect or decoded.suspect
+                found.suspect += [part.target] if decoded.suspect else []
         require_any(made, [each.error for each in self._unread])
         if made != self._reads:
             self._reads = made
@@ -156,6 +161,9 @@ class Sampling:
             self._profiled = False
             more = watch_interval("profiling", self._interval) - self._interval
             self._profiled_from = self._clocks.steady() + more
+        if any(not _is_profiling(target) for target in self._targets):
+            errors = [each.error for each in self._rejected if not _is_profiling(each.target)]
+            require_any(self._watched, [*errors, *self._watches.unknown.values()])
         self._reads = list(batch_reads(self._watched, self.wanted, self._interval))
         self._unread = []
         self._plan_retries()

@@ -19,6 +19,7 @@ from exporter.node.dcgm.live_reader import LiveReader
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.sampling import Sampling
 from exporter.node.dcgm.status_scope import OF_THE_ENGINE
+from exporter.node.dcgm.targets import WatchTarget
 from exporter.node.dcgm.topology import EngineTopology, read_topology
 from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
@@ -47,7 +48,7 @@ class EngineSession:
         """Whether other fields are wanted than those that are watched."""
         self._system_values: Mapping[int, SampleValue] = {}
         """The node's own values, such as the driver version, which are read once: they change only with the engine."""
-        self._suspect = False
+        self._suspect: Sequence[WatchTarget] = ()
         self._rewatch = Backoff(FIRST_PAUSE, LONGEST_PAUSE, clocks.steady)
 
     def read(self) -> Readings:
@@ -96,10 +97,8 @@ class EngineSession:
             self._watch_changed()
         # A MIG device made again with the same ids and profile does not change the topology. Its watch is the old one,
         # whose value no longer changes (4.6.0, source), so it becomes stale.
-        elif self._suspect and self._rewatch.due:
-            self._watch(self._discovered(topology))
-        elif not self._is_complete() and self._rewatch.due:
-            self._complete(self._discovered(topology))
+        elif (self._suspect or not self._is_complete()) and self._rewatch.due:
+            self._watch_again(self._discovered(topology))
         else:
             self._sampling.retry()
 
@@ -124,12 +123,13 @@ class EngineSession:
         self._sampling.change(self._inventory, self._links, self._wanted)
         self._changed = False
 
-    def _complete(self, inventory: EngineInventory) -> None:
-        """Watch anew only if another discovery found more: a watch that begins has no profiling values at first."""
+    def _watch_again(self, inventory: EngineInventory) -> None:
+        """Watch everything if another discovery found other devices or links, else only what was suspect."""
         links = find_links(self._connection, inventory, self._wanted)
         if (inventory, links) != (self._inventory, self._links):
             self._watch(inventory)
         else:
+            self._sampling.watch_again(self._suspect)
             self._rewatch.failed()
 
     def _is_complete(self) -> bool:

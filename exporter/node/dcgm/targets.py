@@ -43,6 +43,13 @@ class WatchTarget:
         """The UUIDs of the GPUs, each once."""
         return tuple(dict.fromkeys(self.entity_gpus))
 
+    def overlaps(self, other: "WatchTarget") -> bool:
+        """Whether the other has one of its fields of one of its entities, in the same watch group."""
+        same = self.watch == other.watch
+        return (
+            same and not set(self.entities).isdisjoint(other.entities) and not set(self.fields).isdisjoint(other.fields)
+        )
+
     def restricted_to(self, entities: Entities, fields: tuple[int, ...]) -> "WatchTarget":
         """Return the target of these of its entities and these fields."""
         own = {entity: position for position, entity in enumerate(self.entities)}

@@ -1,11 +1,13 @@
 """The dcgm source over the fake library: which values are exposed, and when none are."""
 
+import ctypes
 from collections import Counter
 
 import msgspec
 import pytest
 
 from exporter.node.dcgm import layout
+from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.library import DcgmLibrary
 from exporter.node.devices import field_ids
 from exporter.node.devices.validity import EVENT_SECONDS
@@ -449,7 +451,7 @@ def test_a_lost_gpu_is_down_without_values_until_it_is_back(engine_of, seen):
 
 @pytest.mark.parametrize("state", ["unsupported", "inaccessible", "lost", "disabled", "detached"])
 def test_a_gpu_in_a_state_without_values_is_down_and_the_others_are_read(engine_of, state):
-    engine = engine_of(document(gpu_spec(0), gpu_spec(1), events=[lost(1, 10.0, state=state)]))
+    engine = engine_of(document(gpu_spec(0), gpu_spec(1), events=[lost(1, 10.0, state=state, **{"for": 15.0})]))
     source = engine.source(1, 150, 1004)
     source.read()
     engine.at(10.0)
@@ -457,6 +459,9 @@ def test_a_gpu_in_a_state_without_values_is_down_and_the_others_are_read(engine_
     assert (readings.down, readings.problems) == ((uuid_of(1),), ())
     assert {key[0] for key in samples(readings)} == {uuid_of(0)}
     assert len(samples(readings)) == 3
+    engine.at(30.0)
+    readings = engine.settled(source)
+    assert (readings.down, len(samples(readings))) == ((), 6)
 
 
 def test_an_unsupported_gpu_is_down_from_the_first_read_on(engine_of):
@@ -582,6 +587,19 @@ def test_a_failing_call_is_a_reason_and_the_next_connection_reads_again(engine_o
     source = engine.source(150)
     assert reason(source.read) == expected
     engine.at(6.0)
+    assert samples_of_gpu(source.read()) == {150: 40}
+
+
+def test_when_other_clients_have_all_groups_that_is_the_reason_until_they_destroy_some(engine_of):
+    engine = engine_of(document(gpu_spec(0)))
+    other = EngineConnection(DcgmLibrary(str(engine.library)), engine.socket.address)
+    groups = []
+    while other.status("dcgmGroupCreate", layout.GROUP_EMPTY, b"other", ctypes.byref(group := ctypes.c_size_t())) == 0:
+        groups.append(group)
+    source = engine.source(150)
+    assert (len(groups), reason(source.read)) == (61, "limit_reached")
+    other.call("dcgmGroupDestroy", groups[0])
+    engine.at(60.0)
     assert samples_of_gpu(source.read()) == {150: 40}
 
 

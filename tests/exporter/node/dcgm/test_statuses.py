@@ -137,6 +137,21 @@ def test_a_call_about_one_field_costs_that_field(engine_with, function, status, 
     assert all_values(engine, source, RESTARTED + 1.0) == before
 
 
+@pytest.mark.parametrize("status", STATUSES)
+def test_a_status_of_one_value_costs_that_value(engine_of, status):
+    fault = {"event": "samples", "at": FAULT_AT, "for": 60.0, "status": status, "fields": ["155"]}
+    gpus = (gpu_spec(0), gpu_spec(1))
+    engine = engine_of(document(*gpus, events=[{**fault, "devices": [uuid_of(1)]}]))
+    source = engine.source(*FIELDS)
+    before = all_values(engine, source, 0.0)
+    expected = {key: value for key, value in before.items() if key[::3] != (uuid_of(1), 155)}
+    for second in range(40):
+        readings = read_at(engine, source, FAULT_AT + second)
+        assert samples(readings) == expected
+        assert readings.down == ()
+    assert all_values(engine, source, LATER) == before
+
+
 @pytest.mark.parametrize("function", COSTS_ALL)
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_call_of_the_whole_session_costs_the_source_until_it_succeeds(engine_with, function, status):
