@@ -120,8 +120,7 @@ class RunningFakes:
 
     def reader_config(self, counters: Counters, interval: float = 1.0) -> ReaderConfig:
         """The configuration of a reader process; `interval` is in seconds."""
-        wanted = tuple(field.wanted() for field in counters.fields)
-        return ReaderConfig("dcgm", wanted, interval, remote=self.engine, libdcgm=str(self.library))
+        return ReaderConfig("dcgm", counters.wanted, interval, remote=self.engine, libdcgm=str(self.library))
 
 
 @contextmanager

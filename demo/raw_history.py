@@ -78,7 +78,7 @@ class RawHistory:
         clock = [self._now]
         path = str(self._scenarios[name])
         counters = load_counters(None).counters
-        config = ReaderConfig("simulated", tuple(f.wanted() for f in counters.fields), INTERVAL_SECONDS, scenario=path)
+        config = ReaderConfig("simulated", counters.wanted, INTERVAL_SECONDS, scenario=path)
         source = SimulatedSource(config, lambda: clock[0])
         scenario = load(path)
         kubelet = ScenarioKubelet(scenario, scenario.begins(self._now), lambda: clock[0])

@@ -66,6 +66,13 @@ def _milliseconds(text: str) -> int:
     return number
 
 
+def _window(text: str) -> int:
+    number = _milliseconds(text)
+    if number < 1:
+        raise ConfigError(f"{number} is less than 1 millisecond")
+    return number
+
+
 def _seconds(text: str) -> float:
     try:
         number = float(text)
@@ -119,6 +126,7 @@ BOOLEAN = FlagValue(parse_bool, "", boolean=True)
 NAMES = FlagValue(_names, "NAMES", adds_up=True)
 COUNT = FlagValue(_count, "N")
 MILLISECONDS = FlagValue(_milliseconds, "MS")
+WINDOW = FlagValue(_window, "MS")
 SECONDS = FlagValue(_seconds, "SECONDS")
 ADDRESS = FlagValue(_address, "ADDRESS")
 OPTIONAL_ADDRESS = FlagValue(lambda text: _address(text) if text else "", "ADDRESS")

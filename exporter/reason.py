@@ -1,4 +1,4 @@
-"""Reasons: closed sets of label values that state why something is missing, each with its meaning and its remedy.
+"""Reasons: closed sets of label values that state why something is missing or limited, with meaning and remedy.
 
 `docs/troubleshooting.md` is generated from every subclass of `Reason`.
 """

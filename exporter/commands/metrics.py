@@ -9,6 +9,9 @@ from exporter.metric import Kind, LabelSchema, Metric
 from exporter.node.attribution.metrics import METRICS as ALLOCATION_METRICS
 from exporter.node.attribution.state_seconds import METRICS as STATE_METRICS
 from exporter.node.counters_watch import load_counters
+from exporter.node.devices.computed_families import METRICS as COMPUTED_OWN_METRICS
+from exporter.node.devices.computed_families import computed_metric, extended_schema
+from exporter.node.devices.computed_metrics import COMPUTED
 from exporter.node.devices.labels import LabelStyle, device_schema
 from exporter.node.devices.metrics import METRICS as DEVICE_METRICS
 from exporter.node.devices.metrics import dcgm_metric
@@ -37,6 +40,20 @@ def dcgm_metrics() -> tuple[Metric, ...]:
     return tuple(dcgm_metric(row.name, row.type, row.help, schema) for row in rows)
 
 
+COMPUTED_TEXT = """\
+Computed here, as dcgm-exporter computes them, and only where the counters file names them; its help text is used. Their
+series have the labels of the GPU too. Those that are gauges here can fall, whatever type the file gives."""
+
+
+def computed_metrics() -> tuple[Metric, ...]:
+    """The computed metrics with dcgm-exporter's names, with the labels that they add to those of the GPU."""
+    nothing = LabelSchema()
+    return tuple(
+        computed_metric(name, computed.about, computed.kind, extended_schema(nothing, computed))
+        for name, computed in COMPUTED.items()
+    )
+
+
 def exporter_metrics(constant_labels: tuple[str, ...]) -> tuple[Metric, ...]:
     """The exporter metrics of a program, taken from an exposition in which each of them has a sample."""
     return tuple(_exporter_metrics(constant_labels))
@@ -60,10 +77,11 @@ def sections() -> tuple[ReferenceSection, ...]:
     """Every section of the reference."""
     return (
         ReferenceSection("Node exporter: DCGM names", DCGM_TEXT, dcgm_metrics()),
+        ReferenceSection("Node exporter: computed DCGM names", COMPUTED_TEXT, computed_metrics()),
         ReferenceSection(
             "Node exporter: devices and allocations",
             "A series that is absent means that its value is not known.",
-            (*DEVICE_METRICS, *ALLOCATION_METRICS, *STATE_METRICS),
+            (*DEVICE_METRICS, *COMPUTED_OWN_METRICS, *ALLOCATION_METRICS, *STATE_METRICS),
         ),
         ReferenceSection(
             "Node exporter: exporter metrics",

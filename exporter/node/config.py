@@ -11,6 +11,7 @@ from pathlib import Path
 from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options
 from exporter.node.dcgm.address import AddressError, parse_address
 from exporter.node.dcgm.same_machine import on_this_machine
+from exporter.node.devices.computed_families import CountWindows
 from exporter.node.devices.device_source import SourceName
 from exporter.node.devices.labels import LabelStyle
 
@@ -43,6 +44,7 @@ class NodeConfig:
     state_file: Path | None
     """Where to remember what must survive a restart of the exporter; None for nowhere."""
     style: LabelStyle
+    windows: CountWindows
     usual_counters_file: Path = Path(DEFAULT_COUNTERS)
     """The counters file where none was named, while something is there; the built-in list otherwise."""
     warnings: tuple[str, ...] = ()
@@ -66,6 +68,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         expected_gpus=arguments.expected_gpus,
         state_file=Path(arguments.state_file) if arguments.state_file else None,
         style=label_style(arguments, environment),
+        windows=CountWindows(arguments.xid_count_window_size, arguments.clock_events_count_window_size),
         warnings=(*arguments.warnings, *_warnings(arguments, environment)),
     )
 

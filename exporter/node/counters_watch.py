@@ -70,7 +70,7 @@ def load_counters(path: Path | None) -> LoadedCounters:
         problem = f"cannot be read: {error}"
         raise UnusableCountersError(f"counters file {file} {problem}", problem) from None
     counters = parse(decode(content), file)
-    if not counters.rows:
+    if not counters.usable:
         first = f"the first problem: {counters.problems[0]}" if counters.problems else "it has none"
         message = f"no row of the counters file {file} can be used; {first}"
         raise UnusableCountersError(message, "has no row that can be used")

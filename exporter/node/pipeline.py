@@ -17,6 +17,7 @@ from exporter.node.attribution.allocation import Allocations, LastKnownAllocatio
 from exporter.node.attribution.attribute import Attribution, AttributionRules
 from exporter.node.attribution.metrics import AttributionCache
 from exporter.node.attribution.state_seconds import StateSeconds
+from exporter.node.devices.computed_families import ComputedFamilies, CountWindows
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.known_gpus import KnownGpus
 from exporter.node.devices.labels import DeviceLabelCache, ExclusiveContainer, LabelStyle, device_schema
@@ -29,6 +30,7 @@ from exporter.node.devices.metrics import (
     field_names,
     label_rows,
     samples_by_field,
+    samples_of_devices,
     unsupported,
 )
 from exporter.node.devices.readings import Readings, with_unread_fields
@@ -60,6 +62,7 @@ class NodePipeline:
         clock: Callable[[], float] = time.time,
         last_known: LastKnownAllocations | None = None,
         interval: float = DEFAULT_INTERVAL_SECONDS,
+        windows: CountWindows = CountWindows(),  # noqa: B008 - it cannot change
         state: NodeState | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -75,6 +78,7 @@ class NodePipeline:
         self._known = KnownGpus(map(device, self._before.gpus))
         self._state_seconds = StateSeconds(style.hostname, interval, self._before.devices, monotonic)
         self._inventory = InventoryMetrics(style.hostname)
+        self._computed = ComputedFamilies(style.hostname, windows, started_at=clock())
         self._last_known = last_known or LastKnownAllocations()
         self._attribution = AttributionCache(style.hostname, rules)
         self._expected = expected_gpus
@@ -106,11 +110,14 @@ class NodePipeline:
         allocations = self._allocations(cycle)
         attribution, allocation_families = self._attribution.get(readings.inventory, allocations, readings.down)
         devices, links = self._samples(readings, attribution.containers)
+        self._computed.observe(readings, devices.by_field)
         return Snapshot(
             taken_at=readings.taken_at,
             families=(
                 *dcgm_families(self._counters, devices, links),
+                *self._computed.of_file(self._counters.computed, readings.inventory, devices.labels, self._schema),
                 *self._inventory.families(readings, max(self._expected(), len(self._known))),
+                *self._computed.own(),
                 unsupported(readings, self._names, self._hostname),
                 *allocation_families,
                 *self._state_families(cycle, attribution, devices.by_field, readings),
@@ -144,7 +151,7 @@ class NodePipeline:
         self, readings: Readings, containers: Sequence[ExclusiveContainer]
     ) -> tuple[EntitySamples, EntitySamples]:
         """Return the samples of the devices and those of their links, with labels."""
-        by_field = samples_by_field(readings.batches)
+        by_field = samples_of_devices(readings)
         rows = label_rows(self._counters, readings, by_field)
         labels = self._labels.labels(readings.inventory, containers, rows)
         link_labels = self._link_labels.labels(readings.links, readings.inventory, containers, rows)

@@ -21,7 +21,7 @@ from exporter.node.config import NodeConfig
 from exporter.node.counters_watch import CountersWatch, UnusableCountersError
 from exporter.node.dcgm.same_machine import on_this_machine
 from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.device_source import ReaderConfig, WantedField
+from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.pci import PciBus
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import COMMAND, Reader
@@ -133,9 +133,9 @@ class NodeProgram:
             logger.info("reload: the content of the counters file is the one in use")
             return
         loaded.log_problems()
-        self._reader.want(_wanted(loaded.counters))
+        self._reader.want(loaded.counters.wanted)
         self._pipeline.use(loaded.counters)
-        logger.info("reload: %d rows of the counters file are in use", len(loaded.counters.rows))
+        logger.info("reload: %d rows of the counters file are in use", loaded.counters.usable)
 
     def _start_reader(self, counters: Counters) -> Reader:
         """The source of device readings; its process starts with the first read."""
@@ -143,7 +143,7 @@ class NodeProgram:
         return Reader(
             ReaderConfig(
                 source=config.source,
-                fields=_wanted(counters),
+                fields=counters.wanted,
                 interval=config.interval,
                 remote=config.remote,
                 scenario=str(config.scenario) if config.scenario else None,
@@ -158,7 +158,14 @@ class NodeProgram:
         rules = AttributionRules(gpus=gpu_resources(config.resource_names))
         state = self._keeper.load() if self._keeper is not None else None
         return NodePipeline(
-            sources, counters, config.style, rules, self._expected_gpus, interval=config.interval, state=state
+            sources,
+            counters,
+            config.style,
+            rules,
+            self._expected_gpus,
+            interval=config.interval,
+            windows=config.windows,
+            state=state,
         )
 
     def _kubelet(self) -> Source[Allocations] | None:
@@ -184,10 +191,6 @@ class NodeProgram:
         if not self._scans_bus:
             return self._config.expected_gpus
         return max(self._config.expected_gpus, self._pci.count_gpus())
-
-
-def _wanted(counters: Counters) -> tuple[WantedField, ...]:
-    return tuple(field.wanted() for field in counters.fields)
 
 
 def state_keeper(config: NodeConfig) -> StateKeeper | None:

@@ -222,6 +222,16 @@ def test_the_help_of_a_command_explains_its_flags_and_hides_ignored_ones(command
     assert max(map(len, text.splitlines())) <= 120
 
 
+@pytest.mark.parametrize("which", ["xids", "clock_events"])
+def test_the_windows_of_dcgm_exporter_are_read_in_milliseconds(which):
+    name = {"xids": "XID", "clock_events": "CLOCK_EVENTS"}[which]
+    variable = f"DCGM_EXPORTER_{name}_COUNT_WINDOW_SIZE"
+    assert getattr(config().windows, which) == 300_000
+    assert getattr(config(**{variable: "1000"}).windows, which) == 1000
+    with pytest.raises(ConfigError, match=f"{variable}: 0 is less than 1 millisecond"):
+        config(**{variable: "0"})
+
+
 def test_hostname_options():
     assert config("--no-hostname").style.hostname_label == "none"
     assert config("--hostname-label=both").style.hostname_label == "both"

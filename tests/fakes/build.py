@@ -20,6 +20,7 @@ DCGM_SOURCES = (
     "libdcgm_device.c",
     "libdcgm_link.c",
     "libdcgm_about.c",
+    "libdcgm_p2p.c",
     "libdcgm_other_clients.c",
     "table_reader.c",
 )

@@ -156,6 +156,15 @@ struct version_info_v2 {
     char text[512];
 };
 
+struct p2p_v1 {
+    uint32_t version;
+    uint32_t count;
+    struct {
+        uint32_t id;
+        int32_t status[MAX_DEVICES];
+    } gpus[MAX_DEVICES];
+};
+
 struct health_v1 {
     uint32_t version;
     uint32_t health;
@@ -179,6 +188,7 @@ _Static_assert(sizeof(struct url_connect_v1) == 12, "connect parameters of a URL
 _Static_assert(sizeof(struct attributes_v3) == 5220, "device attributes v3");
 _Static_assert(sizeof(struct hierarchy_v2) == 73480, "MIG hierarchy v2");
 _Static_assert(sizeof(struct metric_groups_v3) == 1376, "metric groups v3");
+_Static_assert(sizeof(struct p2p_v1) == 4232, "P2P status v1");
 _Static_assert(sizeof(struct modules_v1) == 136, "module statuses v1");
 _Static_assert(sizeof(struct version_info_v2) == 516, "version info v2");
 _Static_assert(sizeof(struct field_meta) == 72, "field meta");

@@ -83,16 +83,18 @@ static void sample_now(const struct table_view *view, struct watch *watch, const
     watch->has_last = 1;
 }
 
-/* What the engine has sampled last. It samples what any connection watches: not an entity that is gone or lost, nor one
- * whose id means another device now. Then the last sample stays for good, with its timestamp and status OK; -16 comes
- * only where nothing was ever sampled (4.6.0, measured). */
+/* What the engine has sampled last. It samples what any connection watches: not an entity that is gone or lost (but
+ * events come from the driver by themselves, and a lost GPU still has the XID that it was lost with), nor one whose id
+ * means another device now. Then the last sample stays for good, with its timestamp and status OK; -16 comes only where
+ * nothing was ever sampled (4.6.0, measured). */
 struct table_sample cached_sample(const struct table_view *view, struct table_entity entity,
                                   const struct table_field *field)
 {
     struct table_sample sample;
     struct table_entity key = key_of(entity, field);
     struct watch *watch = find_watch(key.kind, key.id, field->id);
-    if (watch && watch->watchers && identity_of(view, key.kind, key.id) == watch->identity && updated(view, key))
+    if (watch && watch->watchers && identity_of(view, key.kind, key.id) == watch->identity &&
+        (updated(view, key) || field->event))
         sample_now(view, watch, field);
     if (!watch || !watch->has_last) {
         put_blank(&sample, entity, field, ST_NOT_WATCHED, 0, 0);

@@ -5,6 +5,7 @@ starts inside this one.
 """
 
 import ctypes
+from typing import NamedTuple
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.address import parse_address
@@ -24,6 +25,19 @@ PROBE_SECONDS = 1.0
 """How long that socket tries to connect, at most."""
 _NO_LINK_STATES = frozenset({layout.VERSION_MISMATCH, layout.NOT_SUPPORTED, layout.FUNCTION_NOT_FOUND})
 """Statuses of a library or an engine that does not list links in the way that was asked for."""
+
+
+class StoredValue(NamedTuple):
+    """One stored value of an integer field."""
+
+    entity: tuple[int, int]
+    field: int
+    type: int
+    """TYPE_… of layout.py; the value is a number only with TYPE_INT64."""
+    status: int
+    timestamp: int
+    """Microseconds since the epoch, by the engine's clock."""
+    value: int
 
 
 class EngineConnection:
@@ -127,6 +141,26 @@ class EngineConnection:
         # One call costs two 4 MiB messages that are zero-filled, whatever it asks for (4.6.0, source): so callers ask
         # for many entities at once, not GPU by GPU.
         self.call("dcgmEntitiesGetLatestValues", entities, len(entities), fields, len(fields), flags, into)
+
+    def stored_values(self, groups: tuple[int, int], since: int) -> tuple[int, list[StoredValue]]:
+        """Return a status, and the values that the engine has stored since a time in microseconds (0: all of them).
+
+        `groups` are an entity group and a field group. It costs a request for each entity and field, so it is for event
+        fields alone (4.6.0, source).
+        """
+        found: list[StoredValue] = []
+
+        def take(kind: int, entity: int, records: int, count: int, _: object) -> int:
+            for index in range(count):
+                raw = ctypes.string_at(records + index * layout.STORED_SIZE, layout.STORED.size)
+                _, field, type_, status, timestamp, value = layout.STORED.unpack(raw)
+                found.append(StoredValue((kind, entity), field, type_, status, timestamp, value))
+            return 0
+
+        # It is called during the call and on this thread, and must be alive until the call returns.
+        callback, upto = layout.TAKE_STORED(take), ctypes.c_longlong()
+        status = self.status("dcgmGetValuesSince_v2", *groups, since, ctypes.byref(upto), callback, None)
+        return status, found
 
     def _connect(self, remote: str) -> int:
         address = parse_address(remote)

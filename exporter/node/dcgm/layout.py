@@ -7,6 +7,7 @@ installed, a test compares the numbers with theirs.
 """
 
 import ctypes
+import struct
 from collections.abc import Sequence
 
 
@@ -49,6 +50,15 @@ VALUE_AT_TIMESTAMP = 24
 VALUE_AT_VALUE = 32
 STRING_LENGTH = 256
 """DCGM_MAX_STR_LENGTH: the bytes of a text value, its final NUL included."""
+
+# dcgmFieldValue_v1: one value as dcgmGetValuesSince_v2 hands it to its callback, which is told the entity itself.
+STORED_SIZE = 4120
+STORED = struct.Struct("<IHHi4xqq")
+"""Version word, field, type, status, timestamp and integer value of such a record; behind them are unused bytes."""
+TAKE_STORED = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_int, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p
+)
+"""dcgmFieldValueEntityEnumeration_f: (kind, entity id, records, number of records, user data); other than 0 ends it."""
 
 # Type of a value record: a character code (DCGM_FT_* of dcgm_fields.h). It is the type of this value, which can differ
 # from the field's: a blank of field 254, a double, is stored as an integer (4.6.0, source).
@@ -219,6 +229,19 @@ class Hierarchy(ctypes.Structure):
     )
 
 
+class P2pRow(ctypes.Structure):
+    """dcgmNvLinkGpuLinkP2PStatus_v1, 132 bytes: a GPU and its status towards each GPU of the table."""
+
+    _fields_ = (("entity_id", ctypes.c_uint32), ("statuses", ctypes.c_int32 * MAX_GPUS))
+
+
+class P2pTable(ctypes.Structure):
+    """dcgmNvLinkP2PStatus_v1, 4,232 bytes. `count` 0 asks for every GPU (header of 4.6.1)."""
+
+    _fields_ = (("version", ctypes.c_uint32), ("count", ctypes.c_uint32), ("rows", P2pRow * MAX_GPUS))
+
+
+P2P_VERSION = version_word(ctypes.sizeof(P2pTable), 1)
 MAX_SWITCHES, SWITCH_LINKS = 12, 256
 """DCGM_MAX_NUM_SWITCHES and DCGM_NVLINK_MAX_LINKS_PER_NVSWITCH."""
 

@@ -33,6 +33,7 @@ SIGNATURES: Mapping[str, tuple[type, ...]] = {
     "dcgmGetGpuStatus": (_HANDLE, _UINT, _OUT),
     "dcgmGetGpuChipArchitecture": (_HANDLE, _UINT, _OUT),
     "dcgmGetGpuInstanceHierarchy": (_HANDLE, _OUT),
+    "dcgmGetNvLinkP2PStatus": (_HANDLE, _OUT),
     "dcgmGetNvLinkLinkStatus": (_HANDLE, _OUT),
     "dcgmGroupCreate": (_HANDLE, _INT, _TEXT, _OUT),
     "dcgmGroupAddEntity": (_HANDLE, _HANDLE, _INT, _UINT),
@@ -41,6 +42,7 @@ SIGNATURES: Mapping[str, tuple[type, ...]] = {
     "dcgmFieldGroupDestroy": (_HANDLE, _HANDLE),
     "dcgmWatchFields": (_HANDLE, _HANDLE, _HANDLE, ctypes.c_longlong, ctypes.c_double, _INT),
     "dcgmUnwatchFields": (_HANDLE, _HANDLE, _HANDLE),
+    "dcgmGetValuesSince_v2": (_HANDLE, _HANDLE, _HANDLE, ctypes.c_longlong, _OUT, layout.TAKE_STORED, _OUT),
     "dcgmEntitiesGetLatestValues": (_HANDLE, _OUT, _UINT, _OUT, _UINT, _UINT, _OUT),
 }
 """Argument types of every function that we call (`dcgm_agent.h`); each returns a dcgmReturn_t.

@@ -9,6 +9,7 @@ from exporter.node.dcgm import layout
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.records import DecodedRead, RecordBuffer, RecordReader
 from exporter.node.dcgm.targets import WatchTarget
+from exporter.node.devices import xids
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.readings import Batch, SampleValue
 
@@ -48,12 +49,17 @@ class BatchRead:
         return BatchRead(target, self._wanted, self._buffer, self._interval)
 
     def _newest(self, values: Sequence[SampleValue], timestamps: Sequence[int]) -> tuple[SampleValue, ...]:
-        """Return per device the newest value among its entities."""
+        """Return per device the newest event among its entities; 0 only where each of them has had none."""
         newest: dict[int, tuple[int, SampleValue]] = {}
+        without_event: set[int] = set(self._devices)
         for device, value, timestamp in zip(self._entity_devices, values, timestamps, strict=True):
-            if value is not None and timestamp >= newest.get(device, (0, None))[0]:
-                newest[device] = timestamp, value
-        return tuple(newest.get(device, (0, None))[1] for device in self._devices)
+            if value != xids.NO_XID:
+                without_event.discard(device)
+                if value is not None and timestamp >= newest.get(device, (0, None))[0]:
+                    newest[device] = timestamp, value
+        return tuple(
+            xids.NO_XID if device in without_event else newest.get(device, (0, None))[1] for device in self._devices
+        )
 
 
 def batch_reads(

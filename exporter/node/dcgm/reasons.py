@@ -164,6 +164,16 @@ class DcgmReason(Reason):
         "Profiling fields cannot be watched: the engine failed with a status that has no reason of its own.",
         "Check the host engine's log.",
     )
+    P2P_UNREADABLE = (
+        "p2p_unreadable",
+        "The peer-to-peer statuses of the GPUs cannot be read from this engine, or not be told apart.",
+        "Use a newer libdcgm and host engine, or remove DCGM_EXP_P2P_STATUS from the counters file.",
+    )
+    XIDS_INCOMPLETE = (
+        "xids_incomplete",
+        "The engine did not return the XIDs that it has stored: of several between two reads only the last is counted.",
+        "Report the versions of libdcgm and of the host engine, with the status in the log.",
+    )
     PAUSED = ("paused", "The engine has paused what was asked for.", "Resume profiling with dcgmi profile.")
 
 

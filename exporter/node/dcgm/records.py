@@ -19,7 +19,7 @@ from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.values import checked_raw, status_reason
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.readings import RejectionReason, SampleValue
-from exporter.node.devices.validity import age_limit, in_range, rejection_to_count, too_old
+from exporter.node.devices.validity import age_limit, before_first_event, in_range, rejection_to_count, too_old
 from exporter.source import SourceError
 
 _USED = layout.VALUE_AT_VALUE + 8
@@ -181,6 +181,9 @@ class RecordReader:
         """Check a column value by value."""
         values: list[SampleValue] = []
         for position, type_, status, timestamp, integer, double in zip(*column, strict=True):
+            if status == layout.NO_DATA and before_first_event(wanted) is not None:
+                values.append(before_first_event(wanted))  # whatever its time: the record has no event
+                continue
             number = double if type_ == layout.TYPE_DOUBLE else integer
             value, reason = self._checked(wanted, position, type_, status, number)
             # A status of OK only means that the engine ever had a value (4.6.0, source): its age decides. A timestamp

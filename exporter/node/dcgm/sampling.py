@@ -23,9 +23,10 @@ from exporter.node.dcgm.targets import WatchTarget, targets_of
 from exporter.node.dcgm.values import status_reason
 from exporter.node.dcgm.watch import Watches, watch_interval
 from exporter.node.dcgm.watcher import Watcher, WatchRetry
+from exporter.node.dcgm.xid_history import XidHistory
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.read_plan import plan
-from exporter.node.devices.readings import Batch, RejectionCounts, RejectionReason
+from exporter.node.devices.readings import Batch, RejectionCounts, RejectionReason, XidReport
 
 BASIC_PAUSES, PROFILING_PAUSES = (5.0, 300.0), (30.0, 600.0)
 """Seconds until what was rejected is tried again: the first and the longest pause. A profiler, for example, uses the
@@ -38,6 +39,7 @@ class SampledRead:
 
     batches: list[Batch] = field(default_factory=list)
     link_batches: list[Batch] = field(default_factory=list)
+    xids: list[XidReport] = field(default_factory=list)
     counts: RejectionCounts = field(default_factory=Counter)
     suspect: list[WatchTarget] = field(default_factory=list)
     """Of which a value is stale or not watched: see DecodedRead."""
@@ -53,6 +55,9 @@ class Sampling:
         self._connection, self._interval, self.wanted, self._clocks = connection, config.interval, wanted, clocks
         self._watches = Watches(connection, config.interval)
         self._watcher = Watcher(self._watches)
+        self._xids = XidHistory(connection, self._watches)
+        self._last_xids: list[XidReport] = []
+        """Of watches that have ended since the last read."""
         self._targets: list[WatchTarget] = []
         self._watched: list[WatchTarget] = []
         self._reads: list[BatchRead] = []
@@ -68,6 +73,8 @@ class Sampling:
 
     def start(self, inventory: EngineInventory, links: EngineLinks) -> None:
         """Watch every wanted field of these devices and links, and nothing else. Raises SourceError."""
+        # A GPU that is lost now cannot be watched again, and an XID may say why.
+        self._last_xids += self._xids_of_ending_watches()
         self._watches.close()
         self._watched = []
         self._begin(inventory, links)
@@ -109,11 +116,13 @@ class Sampling:
 
     def read(self) -> SampledRead:
         """Read every watched field. Raises SourceError."""
-        found, made = SampledRead(), []
+        found, made = SampledRead(xids=self._last_xids), []
+        self._last_xids = []
         for batch_read in self._reads:
             for part, (batch, decoded) in self._read_parts(batch_read):
                 made.append(part)
                 (found.link_batches if part.target.of_links else found.batches).append(batch)
+                found.xids += self._xids.new_reports(part.target, decoded)
                 found.counts.update(self._counted(part, decoded))
                 found.suspect += [part.target] if decoded.suspect else []
         require_any(made, [each.error for each in self._unread])
@@ -131,7 +140,7 @@ class Sampling:
 
     def problems(self) -> list[tuple[str, str]]:
         """Return (reason, message)."""
-        problems = [each.problem for each in self._failures()]
+        problems = [*(each.problem for each in self._failures()), *self._xids.problems.values()]
         if self._watches.unknown:
             numbers = ", ".join(map(str, sorted(self._watches.unknown)))
             problems.append((DcgmReason.UNKNOWN_FIELD, f"the engine does not support these fields: {numbers}"))
@@ -140,6 +149,12 @@ class Sampling:
     def close(self) -> None:
         """Remove every watch and group. Never raises."""
         self._watches.close()
+
+    def _xids_of_ending_watches(self) -> Iterator[XidReport]:
+        for batch_read in self._reads:
+            if batch_read.target.watch == "event":
+                for part, (_, decoded) in self._read_parts(batch_read):
+                    yield from self._xids.new_reports(part.target, decoded)
 
     def _all_targets(self, inventory: EngineInventory, links: EngineLinks) -> list[WatchTarget]:
         fields = tuple(self.wanted.values())

@@ -16,16 +16,26 @@ from exporter.node.dcgm.inventory import DescribedGpus, EngineInventory
 from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.links import EngineLinks, find_links
 from exporter.node.dcgm.live_reader import LiveReader
+from exporter.node.dcgm.p2p_status import read_p2p
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.sampling import Sampling
 from exporter.node.dcgm.status_scope import OF_THE_ENGINE
 from exporter.node.dcgm.targets import WatchTarget
 from exporter.node.dcgm.topology import EngineTopology, read_topology
 from exporter.node.devices import field_ids
+from exporter.node.devices.computed_metrics import P2P_STATUS
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.read_plan import unique
-from exporter.node.devices.readings import Batch, Readings, Rejection, RejectionCounts, RejectionReason, SampleValue
+from exporter.node.devices.readings import (
+    Batch,
+    P2pStatus,
+    Readings,
+    Rejection,
+    RejectionCounts,
+    RejectionReason,
+    SampleValue,
+)
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
 """Seconds between two attempts to discover and watch again because samples were stale or a device had no identity."""
@@ -48,6 +58,7 @@ class EngineSession:
         """Whether other fields are wanted than those that are watched."""
         self._system_values: Mapping[int, SampleValue] = {}
         """The node's own values, such as the driver version, which are read once: they change only with the engine."""
+        self._p2p_problems: tuple[tuple[str, str], ...] = ()
         self._suspect: Sequence[WatchTarget] = ()
         self._rewatch = Backoff(FIRST_PAUSE, LONGEST_PAUSE, clocks.steady)
 
@@ -59,6 +70,7 @@ class EngineSession:
         self._suspect = sampled.suspect
         if not sampled.suspect and self._is_complete():
             self._rewatch.reset()
+        p2p, self._p2p_problems = self._p2p()
         down = self._inventory.down + tuple(sorted(self._sampling.down()))
         system_batches = _system_batches(self._inventory, down, self._system_values, self._wanted)
         counts = sampled.counts + self._system_rejections(system_batches)
@@ -69,6 +81,8 @@ class EngineSession:
             batches=(*system_batches, *sampled.batches),
             rejections=tuple(Rejection(*key, count) for key, count in sorted(counts.items())),
             down=down,
+            xids=tuple(sorted(sampled.xids, key=lambda report: report.at)),
+            p2p=p2p,
             problems=self._problems(),
             versions=self._versions(),
             links=self._links.links,
@@ -101,6 +115,11 @@ class EngineSession:
             self._watch_again(self._discovered(topology))
         else:
             self._sampling.retry()
+
+    def _p2p(self) -> tuple[tuple[P2pStatus, ...], tuple[tuple[str, str], ...]]:
+        if P2P_STATUS not in self._wanted:
+            return (), ()
+        return read_p2p(self._connection, self._inventory)
 
     def _discovered(self, topology: EngineTopology) -> EngineInventory:
         self._system_values = self._read_system(self._system_fields())
@@ -180,7 +199,7 @@ class EngineSession:
 
     def _problems(self) -> tuple[tuple[str, str], ...]:
         """Return (reason, message), one message per reason."""
-        problems = [*self._inventory.problems, *self._links.problems, *self._sampling.problems()]
+        problems = [*self._inventory.problems, *self._links.problems, *self._sampling.problems(), *self._p2p_problems]
         if self._is_newer_than_engine():
             library, engine = self._connection.library.version, self._connection.engine_version
             message = f"libdcgm {library} is newer than the engine {engine}, which may not understand its requests"

@@ -115,6 +115,12 @@ class Watches:
             self._connection.status("dcgmUnwatchFields", *groups)
         self._destroy_unused(target.entities, target.fields)
 
+    def groups(self, entities: Entities, fields: tuple[int, ...]) -> tuple[int, int] | None:
+        """Return entity group and field group of a watch of exactly these entities and fields, None without one."""
+        if entities in self._entity_groups and fields in self._field_groups:
+            return self._entity_groups[entities], self._field_groups[fields]
+        return None
+
     def close(self) -> None:
         """Remove every watch and group. Never raises: an engine that is gone has forgotten them anyway.
 

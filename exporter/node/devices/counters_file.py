@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from exporter.node.devices.field import NOT_READ, Field, fields_by_name
+from exporter.node.devices.computed_metrics import ALWAYS_READ, COMPUTED, READ_BY_CALLS, ComputedMetric
+from exporter.node.devices.device_source import WantedField
+from exporter.node.devices.field import NOT_READ, Field, fields, fields_by_name
 
 RowType = Literal["gauge", "counter", "untyped", "label"]
 TYPES: tuple[RowType, ...] = get_args(RowType)
@@ -42,6 +44,15 @@ class CounterRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputedRow:
+    """One row that names a metric which is computed here (`DCGM_EXP_…`) and not read."""
+
+    name: str
+    help: str
+    metric: ComputedMetric
+
+
+@dataclass(frozen=True, slots=True)
 class Counters:
     """The rows of a file that can be used."""
 
@@ -50,6 +61,12 @@ class Counters:
     """One message for each row that cannot be used."""
     unread: tuple[str, ...] = ()
     """One message for each row that can be used but has no values, because no source reads its field."""
+    computed: tuple[ComputedRow, ...] = ()
+
+    @property
+    def usable(self) -> int:
+        """How many rows can be used."""
+        return len(self.rows) + len(self.computed)
 
     @property
     def sample_rows(self) -> tuple[CounterRow, ...]:
@@ -71,6 +88,16 @@ class Counters:
         """The ids of the distinct fields that no source reads, or not every source: those of links."""
         rows = (row for row in self.rows if row.field.scope == "link" or not row.field.is_read)
         return tuple(dict.fromkeys(row.field.id for row in rows))
+
+    @property
+    def wanted(self) -> tuple[WantedField, ...]:
+        """What a source has to read: the fields of the rows, and what computed metrics need. Nothing without rows."""
+        if not self.usable:
+            return ()
+        needed = (*(field for row in self.computed for field in row.metric.fields), *ALWAYS_READ)
+        wanted = {field.id: field.wanted() for field in self.fields}
+        wanted |= {number: READ_BY_CALLS.get(number) or fields()[number].wanted() for number in needed}
+        return tuple(wanted.values())
 
 
 class _RowError(Exception):
@@ -105,18 +132,22 @@ def _rows(text: str) -> Iterator[tuple[int, re.Match[str]]]:
         position = row.end() + 1
 
 
-def _counter(row: re.Match[str]) -> CounterRow:
+def _counter(row: re.Match[str]) -> CounterRow | ComputedRow:
     if _NOT_UTF8.search(row[0]):
         raise _RowError(f"not UTF-8: {_shown(row[0].strip())}")
     if row[3] is None:
         raise _RowError(f"expected 'name, type, help', found {_shown(row[0].strip())}")
     name, type_, help_ = (_unquoted(column) for column in row.groups())
-    field = fields_by_name().get(name)
-    if field is None:
+    computed, field = COMPUTED.get(name), fields_by_name().get(name)
+    if computed is None and field is None:
         raise _RowError(f"unknown field {_shown(name)}")
     kind = type_.lower()
     if kind not in TYPES:
         raise _RowError(f"type {_shown(type_)} of {name} is not one of {', '.join(TYPES)}")
+    if field is None:
+        if kind == "label":
+            raise _RowError(f"{name} is computed and cannot be a label")
+        return ComputedRow(name, help_, COMPUTED[name])
     if field.kind == "binary":
         raise _RowError(f"{name} is a structure and cannot be exposed")
     if field.kind == "string" and kind != "label":
@@ -131,7 +162,7 @@ def decode(content: bytes) -> str:
 
 def parse(text: str, file: str) -> Counters:
     """Parse a counters file's text. `file` is its name in messages."""
-    rows: dict[str, CounterRow] = {}
+    rows: dict[str, CounterRow | ComputedRow] = {}
     problems: list[str] = []
     unread: list[str] = []
     for number, row in _rows(text):
@@ -143,7 +174,9 @@ def parse(text: str, file: str) -> Counters:
             problems.append(f"{file}, line {number}: {problem}")
             continue
         rows[counter.name] = counter
-        if not counter.field.is_read:
+        if isinstance(counter, CounterRow) and not counter.field.is_read:
             entity = NOT_READ[counter.field.scope]
             unread.append(f"{file}, line {number}: {counter.name} is a field of one {entity}, of which none is read")
-    return Counters(tuple(rows.values()), tuple(problems), tuple(unread))
+    read = tuple(row for row in rows.values() if isinstance(row, CounterRow))
+    computed = tuple(row for row in rows.values() if isinstance(row, ComputedRow))
+    return Counters(read, tuple(problems), tuple(unread), computed)

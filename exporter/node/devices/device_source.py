@@ -17,8 +17,10 @@ SourceName = Literal["auto", "dcgm", "nvml", "simulated"]
 FieldKind = Literal["int", "float", "string"]
 """Type of a field's values."""
 
-WatchGroup = Literal["basic", "profiling", "event"]
-"""How a library samples a field: from the driver, from the GPU's hardware counters, or when an event (XID) comes."""
+WatchGroup = Literal["basic", "profiling", "event", "call"]
+"""How a library samples a field: from the driver, from the GPU's hardware counters, or when an event (XID) comes.
+
+`call` is no sample of a device: a source reads it by a call of its own, and the read plan leaves it out."""
 
 Scope = Literal["system", "gpu", "instance", "link"]
 """What a field has one value for: the node, a GPU, on a MIG-enabled GPU each MIG device, or each NVLink of a GPU."""

@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 from exporter.gpu_names import canonical_model
-from exporter.metric import Family, Kind, LabelPairs, Labels, LabelSchema, Metric, Sample, metric
+from exporter.metric import Family, Kind, LabelPairs, Labels, LabelSchema, Metric, Sample, Value, metric
+from exporter.node.devices import field_ids, xids
 from exporter.node.devices.counters_file import CounterRow, Counters
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import MIG_LABELS, device_name, instance_labels
@@ -74,6 +75,38 @@ def samples_by_field(batches: Iterable[Batch]) -> SamplesByField:
     return by_field
 
 
+def samples_of_devices(readings: Readings) -> SamplesByField:
+    """Index the samples of the devices, without the 0 of a GPU of which nothing else could be read (silent_gpus)."""
+    by_field = samples_by_field(readings.batches)
+    silent = silent_gpus(readings) if field_ids.XID in by_field else ()
+    if silent:
+        uuids = [device.uuid for device in readings.inventory]
+        by_field[field_ids.XID] = [
+            (devices, tuple(v or (None if uuids[p] in silent else v) for p, v in zip(devices, column, strict=True)))
+            for devices, column in by_field[field_ids.XID]
+        ]
+    return by_field
+
+
+def silent_gpus(readings: Readings) -> set[str]:
+    """Return the UUIDs of the GPUs of which numbers were asked for and not one was read.
+
+    That a library knows of no XID on such a GPU says nothing about the GPU, so no 0 is made of it.
+    """
+    uuids = [device.uuid for device in readings.inventory]
+    asked: set[str] = set()
+    answering: set[str] = set()
+    for batch in readings.batches:
+        own = {uuids[position] for position in batch.devices}
+        for field, column in zip(batch.fields, batch.columns, strict=True):
+            if own <= answering:
+                break  # nearly always after the first column
+            if field != field_ids.XID and field not in field_ids.SYSTEM:
+                asked |= own
+                answering |= {uuids[p] for p, v in zip(batch.devices, column, strict=True) if type(v) in _NUMBERS}
+    return asked - answering
+
+
 def label_rows(counters: Counters, readings: Readings, by_field: SamplesByField) -> list[LabelPairs]:
     """Return, per device, name and value of each row of type label; a row without a value is left out.
 
@@ -111,8 +144,23 @@ def dcgm_families(counters: Counters, devices: EntitySamples, links: EntitySampl
             if labels is None:
                 labels = known[of_links, positions] = [entities.labels[position] for position in positions]
             samples += _labeled(labels, column)
-        families.append(Family(dcgm_metric(counter.name, counter.type, counter.help, entities.schema), samples))
+        schema = entities.schema
+        if counter.field.id == field_ids.XID:
+            schema = xid_schema(schema)
+            samples = [(_xid_labels(label, value, schema), value) for label, value in samples]
+        families.append(Family(dcgm_metric(counter.name, counter.type, counter.help, schema), samples))
     return families
+
+
+@lru_cache(maxsize=16)
+def xid_schema(schema: LabelSchema) -> LabelSchema:
+    """The label names of a series with the last XID: as dcgm-exporter, with the code and what it means."""
+    return LabelSchema((*schema.names, "err_code", "err_msg"), schema.optional)
+
+
+@lru_cache(maxsize=1024)
+def _xid_labels(labels: Labels, code: Value, schema: LabelSchema) -> Labels:
+    return Labels(schema, (*labels.pairs, ("err_code", f"{code:.0f}"), ("err_msg", xids.text(code))))
 
 
 def _labeled(labels: Sequence[Labels], column: Sequence[SampleValue]) -> Iterable[Sample]:

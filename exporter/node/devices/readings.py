@@ -72,6 +72,31 @@ class Rejection(msgspec.Struct, frozen=True, array_like=True):
     count: int
 
 
+class XidReport(msgspec.Struct, frozen=True, array_like=True):
+    """XIDs of one code that a GPU or one of its MIG devices has had. Each is in the reports of one read.
+
+    After a restart of the reader process or a lost connection, an engine may report again what it still has stored:
+    the times of one code of one GPU only grow, so a report that is not newer than the last is known already.
+    """
+
+    uuid: str
+    """Of the GPU."""
+    code: int
+    at: float
+    """Unix seconds: by the engine's clock; with NVML, when it was received. Of several, the last."""
+    count: int = 1
+
+
+class P2pStatus(msgspec.Struct, frozen=True, array_like=True):
+    """Whether one GPU can reach the memory of another through NVLink."""
+
+    uuid: str
+    peer: str
+    """UUID of the other GPU."""
+    status: int
+    """A position in `p2p.STATUSES`."""
+
+
 class Readings(msgspec.Struct, frozen=True):
     """The devices, their samples and what was rejected, from one read of a device source."""
 
@@ -84,6 +109,10 @@ class Readings(msgspec.Struct, frozen=True):
     rejections: tuple[Rejection, ...] = ()
     down: tuple[str, ...] = ()
     """UUIDs of GPUs that are known but cannot be read now (lost, reset required, hung)."""
+    xids: tuple[XidReport, ...] = ()
+    """The XIDs since the read before, in the order of their times."""
+    p2p: tuple[P2pStatus, ...] = ()
+    """Of each ordered pair of GPUs, where it was asked for."""
     problems: tuple[tuple[str, str], ...] = ()
     """(reason, message): what is wrong while the source as a whole still answers, e.g. profiling unavailable."""
     versions: dict[str, str] = {}

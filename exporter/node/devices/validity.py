@@ -6,6 +6,7 @@ dcgm/values.py and nvml/values.py.
 
 import math
 
+from exporter.node.devices import field_ids, xids
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.readings import RejectionReason, SampleValue
 
@@ -59,3 +60,12 @@ def rejection_to_count(reason: RejectionReason | None, wanted: WantedField) -> R
     if wanted.watch == "event" and reason is RejectionReason.BLANK:
         return None
     return reason
+
+
+def before_first_event(wanted: WantedField) -> SampleValue:
+    """Return the value of an event field of which the library states that there was no event yet.
+
+    It is the one blank that has a value: 0 for XID, as dcgm-exporter exposed it up to DCGM 4.4 and with driver 580;
+    panels and `changes()` rest on it. Only for that statement, never for a GPU that cannot be read.
+    """
+    return xids.NO_XID if wanted.id == field_ids.XID else None

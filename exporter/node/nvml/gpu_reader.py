@@ -1,4 +1,4 @@
-"""Reads one GPU, with its MIG devices, once per collection: discovery, XIDs, then the wanted fields.
+"""Reads one GPU, with its MIG devices, once per collection: discovery, then the wanted fields.
 
 It runs in a worker thread (see contained_calls.py), and everything that a call into NVML uses belongs to one GPU: two
 threads are never in the reader of the same GPU.
@@ -7,17 +7,20 @@ threads are never in the reader of the same GPU.
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.read_plan import ReadRequest, plan
+from exporter.node.devices.readings import P2pStatus
 from exporter.node.nvml.device_reader import DeviceReader
 from exporter.node.nvml.discovery import DiscoveredGpu, GpuFacts, discover_gpu
 from exporter.node.nvml.nvlink_rates import NvlinkRates
+from exporter.node.nvml.p2p_status import p2p_statuses
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.nvml.values import GpuLostError, NvmlValue
-from exporter.node.nvml.xid_events import LastXids, XidEvents
+from exporter.node.nvml.xid_events import XidEvents, XidMemory
 from exporter.source import SourceError
 
 
@@ -25,8 +28,8 @@ from exporter.source import SourceError
 class GpuMemory:
     """What is known of the GPUs, by UUID, from earlier collections and sessions. Each GPU has entries of its own."""
 
+    xids: XidMemory
     facts: dict[str, GpuFacts] = field(default_factory=dict)
-    xids: LastXids = field(default_factory=dict)
     nvlink: NvlinkRates = field(default_factory=NvlinkRates)
 
 
@@ -54,6 +57,7 @@ class GpuReadings:
     """Whether it was found and then could not be read."""
     values: list[dict[int, NvmlValue | None]] = field(default_factory=list)
     """By device of `found`, by field."""
+    p2p: tuple[P2pStatus, ...] = ()
     activity_after: float | None = None
     """Seconds until engine activity, which is still to be read, can be read; None when it was."""
 
@@ -77,7 +81,7 @@ class GpuReader:
 
     def __init__(self, index: int, memory: GpuMemory, clock: Callable[[], float]) -> None:
         self._index, self._memory = index, memory
-        self._events = XidEvents(clock, memory.xids)
+        self._events = XidEvents(memory.xids)
         self._reader = DeviceReader(clock, memory.nvlink)
         self._planned: tuple[tuple[Device, ...], tuple[WantedField, ...], tuple[ReadRequest, ...]] = ((), (), ())
 
@@ -86,8 +90,6 @@ class GpuReader:
 
         Engine activity needs two samples some time apart: where the first was taken now, `read_activity` reads it.
         """
-        if request.xid_seconds is not None:
-            self._events.collect()
         try:
             found = discover_gpu(self._index, request.driver_version, self._memory.facts)
         except SourceError:
@@ -105,6 +107,17 @@ class GpuReader:
         with readings.costs_only_this():
             self._read_requests(request, readings, self._requests(request, readings, activity=True))
         return readings
+
+    def read_p2p(self, readings: GpuReadings, gpus: Mapping[str, Any]) -> GpuReadings:
+        """Read the peer-to-peer statuses towards these GPUs, handles by UUID."""
+        assert readings.found is not None
+        with readings.costs_only_this():
+            readings.p2p = tuple(p2p_statuses(readings.found.uuid, gpus))
+        return readings
+
+    def stop(self) -> None:
+        """Let the thread that receives XIDs end; `close` waits for it."""
+        self._events.stop()
 
     def close(self) -> None:
         """Free what belongs to the session, before it is closed."""

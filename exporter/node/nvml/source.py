@@ -11,10 +11,11 @@ from functools import partial
 import pynvml
 
 from exporter.node.devices import field_ids
+from exporter.node.devices.computed_metrics import P2P_STATUS
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
 from exporter.node.devices.read_plan import ReadRequest, plan, unique
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.readings import P2pStatus, Readings
 from exporter.node.devices.validity import age_limit
 from exporter.node.nvml import gpm
 from exporter.node.nvml.batches import assemble
@@ -25,6 +26,7 @@ from exporter.node.nvml.gpu_reader import GpuMemory, GpuReader, GpuReadings, Gpu
 from exporter.node.nvml.inventory import InventoryMemory, NvmlInventory
 from exporter.node.nvml.session import NvmlSession
 from exporter.node.nvml.values import source_error
+from exporter.node.nvml.xid_events import XidMemory
 from exporter.source import SourceError
 
 REOPEN_SECONDS = 60.0
@@ -69,7 +71,7 @@ class NvmlSource:
         self._session = NvmlSession(clock, in_use=lambda: bool(self._calls.unreturned()))
         self._gpus: dict[int, GpuReader] = {}
         """By NVML index, in this session."""
-        self._gpu_memory, self._inventory_memory = GpuMemory(), InventoryMemory()
+        self._gpu_memory, self._inventory_memory = GpuMemory(XidMemory(clock, wall)), InventoryMemory()
         self._reopen_at: float | None = None
         self._planned: tuple[tuple[Device, ...], tuple[ReadRequest, ...]] = ((), ())
 
@@ -101,6 +103,8 @@ class NvmlSource:
 
     def _free(self) -> None:
         in_use = self._calls.unreturned()
+        for gpu in self._gpus.values():
+            gpu.stop()  # all at once: each needs a moment to end
         for index, gpu in self._gpus.items():
             if index not in in_use:
                 gpu.close()
@@ -113,9 +117,10 @@ class NvmlSource:
             if index not in self._gpus:
                 self._gpus[index] = GpuReader(index, self._gpu_memory, self._clock)
         read = self._read_gpus(range(count), self._request(), time.monotonic() + budget)
+        p2p = tuple(pair for each in read.values() for pair in each.p2p)
         found = self._inventory_memory.inventory(read.values(), set(range(count)) - read.keys())
         self._reopen_at = None if found.complete else (self._reopen_at or self._clock() + REOPEN_SECONDS)
-        return self._readings(taken_at, found)
+        return self._readings(taken_at, found, p2p)
 
     def _request(self) -> GpuRequest:
         versions = self._session.versions
@@ -135,7 +140,15 @@ class NvmlSource:
             reads = {index: partial(self._gpus[index].read_activity, request, read[index]) for index in waits}
             done = self._calls.run(reads, until - time.monotonic())
             read = {index: each for index, each in read.items() if index in done or index not in waits}
-        return read
+        return self._with_p2p(read, until) if P2P_STATUS in self._wanted else read
+
+    def _with_p2p(self, read: dict[int, GpuReadings], until: float) -> dict[int, GpuReadings]:
+        """Read the peer-to-peer statuses of the GPUs that answer; a GPU that hangs in it is not in the result."""
+        found = {index: each.found for index, each in read.items() if each.found is not None and not each.down}
+        handles = {each.uuid: each.devices[0].gpu_handle for each in found.values()}
+        reads = {index: partial(self._gpus[index].read_p2p, read[index], handles) for index in found}
+        done = self._calls.run(reads, until - time.monotonic())
+        return {index: each for index, each in read.items() if index in done or index not in found}
 
     def _plan(self, inventory: tuple[Device, ...]) -> tuple[ReadRequest, ...]:
         if inventory != self._planned[0]:
@@ -147,7 +160,7 @@ class NvmlSource:
             self._reopen_at = None
             self.close()
 
-    def _readings(self, taken_at: float, found: NvmlInventory) -> Readings:
+    def _readings(self, taken_at: float, found: NvmlInventory, p2p: tuple[P2pStatus, ...]) -> Readings:
         inventory = tuple(found.devices)
         values = {index: own for index, own in enumerate(found.values) if own is not None}
         batches, rejections = assemble(self._plan(inventory), values, self._wanted)
@@ -158,6 +171,8 @@ class NvmlSource:
             batches=batches,
             rejections=rejections,
             down=tuple(device.uuid for device in inventory if device.gi < 0 and device.uuid in found.down),
+            xids=self._gpu_memory.xids.take(),
+            p2p=p2p,
             problems=(*found.problems, *library_problems(self._wanted)),
             versions=dict(self._session.versions),
         )

@@ -1,83 +1,95 @@
-"""Receives XIDs (the driver's GPU error codes) from NVML events: every collection empties event sets without waiting.
+"""Receives XIDs (the driver's GPU error codes) from NVML events, of each GPU in a thread of its own.
 
-NVML reports only what happens while a GPU is registered in a set: events from before, and from while the set was
-closed, are lost. Events are registered on a GPU, never on a MIG device. In MIG mode a process without privileges
-receives only those that concern the whole GPU (NVML reference, nvmlEventSetWait_v2).
+So each XID has its time, neither a long collection misses one nor a storm of them delays a collection, and a GPU that
+hangs or is lost costs only its own. NVML reports only what happens while a GPU is registered in an event set: events
+from before, and from while the set was closed, are lost. Events are registered on a GPU, never on a MIG device. In MIG
+mode a process without privileges receives only those that concern the whole GPU (NVML reference, nvmlEventSetWait_v2).
 """
 
-import contextlib
-import ctypes
+import logging
+import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import pynvml
+from exporter.node.devices.readings import RejectionReason, XidReport
+from exporter.node.devices.xids import NO_XID
+from exporter.node.nvml.event_thread import EventThread
+from exporter.node.nvml.values import NvmlValue, RejectedValue
 
-from exporter.node.devices.readings import RejectionReason
-from exporter.node.nvml.values import TIMEOUT, NvmlValue, RejectedValue
+_log = logging.getLogger(__name__)
 
-MAX_EVENTS = 256
-"""Per collection; further events stay in the set for the next one, so that a storm does not delay a collection."""
+STEP_SECONDS = 1e-6
+"""Between the times of two XIDs where the clock did not go on, or was set back."""
 
 
-LastXids = dict[str, tuple[int, float]]
-"""By UUID, the last XID of each GPU and when it was received; kept for the life of the source."""
+class XidMemory:
+    """The XIDs of all GPUs, kept for the life of the source. For use by any thread."""
+
+    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+        """`clock` must be monotonic, for the age of the last XID; `wall` gives Unix seconds."""
+        self._clock, self._wall = clock, wall
+        self._lock = threading.Lock()
+        self._last: dict[str, tuple[int, float]] = {}
+        """Code and time (monotonic) of the last XID by UUID."""
+        self._latest = 0.0
+        self._reports: dict[tuple[str, int, int], XidReport] = {}
+        """By UUID, code and whole second: a storm of one code needs no more memory than one XID in each second."""
+
+    def record(self, uuid: str, code: int) -> None:
+        """Note that a GPU has an XID now."""
+        with self._lock:
+            self._latest = at = max(self._wall(), self._latest + STEP_SECONDS)
+            self._last[uuid] = code, self._clock()
+            key = (uuid, code, int(at))
+            before = self._reports.get(key)
+            self._reports[key] = XidReport(uuid, code, at, 1 if before is None else before.count + 1)
+
+    def last(self, uuid: str, max_age: float) -> int | None:
+        """Return the last XID of a GPU: 0 before the first, None when it came more than `max_age` seconds ago."""
+        with self._lock:
+            last = self._last.get(uuid)
+        if last is None:
+            return NO_XID
+        xid, received_at = last
+        return xid if self._clock() - received_at <= max_age else None
+
+    def take(self) -> tuple[XidReport, ...]:
+        """Return the XIDs that came since the last call, in the order of their times."""
+        with self._lock:
+            reports, self._reports = self._reports, {}
+        return tuple(sorted(reports.values(), key=lambda report: report.at))
 
 
 class XidEvents:
-    """The event set of one GPU: a set of several could not be waited for without waiting for each of them."""
+    """Receives the XIDs of one GPU, and puts them into the memory of all. For use by one thread at a time."""
 
-    def __init__(self, clock: Callable[[], float], last: LastXids) -> None:
-        """`last` is kept when this is closed. For use by one thread at a time."""
-        self._clock, self._last = clock, last
-        self._set: Any = None
-        self._watched: dict[int | None, str] = {}
-        """UUIDs by the address in the GPU's handle. After a fatal XID the GPU is lost: its UUID cannot be read then."""
+    def __init__(self, memory: XidMemory) -> None:
+        self._memory = memory
+        self._thread: EventThread | None = None
 
     def watch(self, uuid: str, handle: Any) -> None:
-        """Register a GPU, if it is not registered yet."""
-        if uuid not in self._watched.values():
-            with contextlib.suppress(pynvml.NVMLError):  # last() then returns "not supported"
-                self._register(uuid, handle)
-
-    def _register(self, uuid: str, handle: Any) -> None:
-        if self._set is None:
-            self._set = pynvml.nvmlEventSetCreate()
-        pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, self._set)
-        self._watched[_address(handle)] = uuid
-
-    def collect(self) -> None:
-        """Take the events since the last collection out of the set."""
-        if self._set is None:
+        """Receive the XIDs of this GPU from now on, if that is not so already."""
+        if self._thread is not None and self._thread.receives:
             return
-        for _ in range(MAX_EVENTS):
-            try:
-                event = pynvml.nvmlEventSetWait_v2(self._set, 0)  # 0 ms: NVML_ERROR_TIMEOUT when the set is empty
-            except pynvml.NVMLError as error:
-                if error.value != TIMEOUT:
-                    self.close()  # the GPU was lost: watch() creates a new set
-                return
-            self._record(event)
-
-    def _record(self, event: Any) -> None:
-        uuid = self._watched.get(_address(event.device))
-        if uuid is not None and event.eventType == pynvml.nvmlEventTypeXidCriticalError:
-            self._last[uuid] = int(event.eventData), self._clock()
+        try:
+            self._thread = EventThread(handle, partial(self._memory.record, uuid))
+        except Exception as error:  # noqa: BLE001 - it costs the XIDs of this GPU, which are then not supported
+            _log.debug("XIDs of %s cannot be received: %r", uuid, error)
 
     def last(self, uuid: str, max_age: float) -> NvmlValue | None:
-        """Return the last XID of a GPU; None where none was received in the last `max_age` seconds."""
-        if uuid in self._last:
-            xid, received_at = self._last[uuid]
-            return xid if self._clock() - received_at <= max_age else None
-        return None if uuid in self._watched.values() else RejectedValue(RejectionReason.NOT_SUPPORTED)
+        """Return the last XID, as the memory has it; that none came is known only while they are received."""
+        last = self._memory.last(uuid, max_age)
+        receives = self._thread is not None and self._thread.receives
+        return last if last != NO_XID or receives else RejectedValue(RejectionReason.NOT_SUPPORTED)
+
+    def stop(self) -> None:
+        """Let the thread end, without waiting for it."""
+        if self._thread is not None:
+            self._thread.stop()
 
     def close(self) -> None:
-        """Free the event set; the XIDs received so far are kept."""
-        if self._set is not None:
-            with contextlib.suppress(pynvml.NVMLError):  # nvmlShutdown frees it too
-                pynvml.nvmlEventSetFree(self._set)
-        self._set = None
-        self._watched.clear()
-
-
-def _address(handle: Any) -> int | None:
-    return ctypes.cast(handle, ctypes.c_void_p).value
+        """End the thread and free its event set; what was received so far is kept."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.close()

@@ -18,7 +18,7 @@ import msgspec
 from exporter.backoff import Backoff
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.device_source import ReaderConfig, WantedField
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.readings import Readings, XidReport
 from exporter.node.devices.validity import readings_age_limit
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.process import ReaderCrashedError, ReaderProcess
@@ -86,6 +86,7 @@ class Reader:
         self._starts = 0
         self._started_at = 0.0
         self._source_name = config.first_source
+        self._late_xids: list[XidReport] = []
 
     @property
     def name(self) -> str:
@@ -168,7 +169,14 @@ class Reader:
             if requested_at >= began:
                 return reply
             # The reply to an earlier read: the one to a new request may come in time, and be fresher.
-            late, late_since = reply, requested_at
+            late, late_since = self._without_xids(reply), requested_at
+
+    def _without_xids(self, reply: ReaderReply) -> ReaderReply:
+        """Keep the XIDs of a late reply, which may not be returned, for the next readings: each is reported once."""
+        if reply.readings is None:
+            return reply
+        self._late_xids += reply.readings.xids
+        return msgspec.structs.replace(reply, readings=msgspec.structs.replace(reply.readings, xids=()))
 
     def _is_fresh(self, requested_at: float) -> bool:
         return time.monotonic() - requested_at <= readings_age_limit(self._config.interval)
@@ -187,7 +195,8 @@ class Reader:
     def _readings(self, reply: ReaderReply) -> Readings:
         if reply.readings is not None:
             self._source_name = reply.readings.source
-            return reply.readings
+            late, self._late_xids = self._late_xids, []
+            return msgspec.structs.replace(reply.readings, xids=(*late, *reply.readings.xids))
         if reply.reason in NEW_PROCESS_NEEDED and self._process is not None:
             raise self._killed(self._process, reply.reason, reply.message)
         raise SourceError(reply.reason, reply.message)

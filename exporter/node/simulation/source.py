@@ -8,16 +8,28 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 
 import msgspec
 
 from exporter.node.dcgm.values import status_reason
+from exporter.node.devices import field_ids, p2p
+from exporter.node.devices.computed_metrics import P2P_STATUS
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
 from exporter.node.devices.link import Link
 from exporter.node.devices.read_plan import link_fields, plan
-from exporter.node.devices.readings import Batch, Readings, Rejection, RejectionCounts, RejectionReason, SampleValue
-from exporter.node.devices.validity import age_limit, checked, rejection_to_count, too_old
+from exporter.node.devices.readings import (
+    Batch,
+    P2pStatus,
+    Readings,
+    Rejection,
+    RejectionCounts,
+    RejectionReason,
+    SampleValue,
+    XidReport,
+)
+from exporter.node.devices.validity import age_limit, before_first_event, checked, rejection_to_count, too_old
 from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.scenario import load
 from exporter.node.simulation.script import ScriptedSample
@@ -54,6 +66,7 @@ class SimulatedSource:
         self._clock = clock
         self._scenario = load(config.scenario)
         self._begin = self._scenario.begins(clock())
+        self._reported_until = float("-inf")
 
     def read(self) -> Readings:
         """Return the readings of this moment. Raises SourceError where the scenario has a fault that concerns reads."""
@@ -64,7 +77,14 @@ class SimulatedSource:
             _apply(fault)
         if not state.connected:
             raise SourceError(SimulationReason.CONNECTION_LOST, "the host engine of the scenario cannot be reached")
-        return readings(state, self._config, now)
+        xids = self._new_xids(state)
+        return msgspec.structs.replace(readings(state, self._config, now), xids=xids)
+
+    def _new_xids(self, state: ScenarioState) -> tuple[XidReport, ...]:
+        """Return the XIDs since the read before. Their times are the same in every process that plays the scenario."""
+        new = [event for event in state.xids if event.at > self._reported_until]
+        self._reported_until = state.t
+        return tuple(XidReport(event.device.partition("/")[0], event.xid, self._begin + event.at) for event in new)
 
     def want(self, fields: Sequence[WantedField]) -> None:
         """Read these fields from the next read on; the scenario goes on."""
@@ -106,6 +126,7 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
         batches=tuple(batches),
         rejections=tuple(Rejection(field, reason, n) for (field, reason), n in sorted(counts.items())),
         down=tuple(gpu.spec.uuid for gpu in state.gpus if gpu.lost),
+        p2p=tuple(_p2p(state)) if P2P_STATUS in wanted else (),
         versions={
             "dcgm": state.versions.dcgm,
             "nvml": state.versions.nvml,
@@ -114,6 +135,14 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
         links=tuple(link for link, _ in links),
         link_batches=(Batch(tuple(range(len(links))), numbers, columns),) if links else (),
     )
+
+
+def _p2p(state: ScenarioState) -> Iterator[P2pStatus]:
+    """Yield the status of each pair of GPUs: two of one model reach each other, unless one of them is MIG-enabled."""
+    readable = [gpu for gpu in state.gpus if not gpu.lost]
+    for gpu, peer in permutations(readable, 2):
+        reach = gpu.spec.model == peer.spec.model and not (gpu.mig or peer.mig)
+        yield P2pStatus(gpu.spec.uuid, peer.spec.uuid, p2p.OK if reach else p2p.GPU_NOT_SUPPORTED)
 
 
 def _links(state: ScenarioState, inventory: Sequence[Device]) -> Iterator[tuple[Link, SampleMap]]:
@@ -127,7 +156,7 @@ def _links(state: ScenarioState, inventory: Sequence[Device]) -> Iterator[tuple[
 
 def _entities(gpu: GpuState, state: ScenarioState) -> Iterator[tuple[Device, SampleMap]]:
     """Yield the GPU, its GPU instances and, where several share one, compute instances: each with its samples."""
-    yield _device(gpu, state), gpu.samples
+    yield _device(gpu, state), _with_newest_xid(gpu)
     for instance in gpu.instances:
         uuids = tuple(each.spec.uuid for each in instance.compute)
         yield _device(gpu, state, instance, uuids=uuids), instance.samples
@@ -138,6 +167,15 @@ def _entities(gpu: GpuState, state: ScenarioState) -> Iterator[tuple[Device, Sam
                     _device(gpu, state, instance, ci=each.spec.ci, profile=profile, uuids=(each.spec.uuid,)),
                     each.samples,
                 )
+
+
+def _with_newest_xid(gpu: GpuState) -> SampleMap:
+    """Return the samples of the GPU, with the newest XID among those of its instances and its own, as DCGM has it."""
+    entities = [gpu.samples]
+    for instance in gpu.instances:
+        entities += [instance.samples, *(each.samples for each in instance.compute)]
+    found = [samples[field_ids.XID] for samples in entities if field_ids.XID in samples]
+    return {**gpu.samples, field_ids.XID: max(found, key=lambda sample: sample.stamp)} if found else gpu.samples
 
 
 def _device(
@@ -198,7 +236,9 @@ def _validated(
     field: WantedField, sample: ScriptedSample | None, oldest: float
 ) -> tuple[SampleValue, RejectionReason | None]:
     if sample is None:
-        return None, None if field.watch == "event" else RejectionReason.NOT_SUPPORTED
+        if field.watch == "event":
+            return before_first_event(field), None
+        return None, RejectionReason.NOT_SUPPORTED
     if sample.status:
         return None, status_reason(sample.status)
     if sample.sentinel or sample.value is None:

@@ -56,7 +56,7 @@ def every_counter():
 
 
 def config_of(source, counters, **more):
-    return ReaderConfig(source, tuple(field.wanted() for field in counters.fields), INTERVAL, **more)
+    return ReaderConfig(source, counters.wanted, INTERVAL, **more)
 
 
 @dataclass

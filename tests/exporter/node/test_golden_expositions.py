@@ -43,7 +43,7 @@ BLANK_TEXT = re.compile(r"<<<|14073748835532[89]|14073748835533[0-9]|92233720368
 BLANK_NUMBERS = (2.0**47, 2.0**63, 2.0**31)
 ABOUT_REJECTIONS = ("gpugauge_field_unsupported_devices", "gpugauge_rejected_values_total")
 """They have one series for each field and reason, none on a healthy GPU, and do not count for the budget."""
-NOT_EXPOSED = ("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "DCGM_FI_DEV_XID_ERRORS")
+NOT_EXPOSED = ("DCGM_FI_DEV_VGPU_LICENSE_STATUS",)
 """Rows of the default file without a value on a healthy GPU without vGPU."""
 
 

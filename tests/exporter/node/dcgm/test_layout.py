@@ -21,12 +21,19 @@ BINDINGS = Path("/usr/share/datacenter-gpu-manager-4/bindings/python3")
         (layout.VersionInfo, 516),
         (layout.HierarchyRow, 164),
         (layout.Hierarchy, 73480),
+        (layout.P2pRow, 132),
+        (layout.P2pTable, 4232),
         (layout.LinkStates4, 14780),
         (layout.LinkStates5, 17084),
     ],
 )
 def test_records_have_the_sizes_of_the_headers(record, size):
     assert ctypes.sizeof(record) == size
+
+
+def test_a_stored_value_is_read_up_to_the_end_of_its_number():
+    assert layout.STORED.size == 32
+    assert layout.STORED_SIZE == 24 + 4096
 
 
 def test_version_words_are_made_of_size_and_version():
@@ -71,6 +78,9 @@ def test_sizes_and_offsets_are_those_of_the_official_bindings(bindings):
         "ts": layout.VALUE_AT_TIMESTAMP,
         "value": layout.VALUE_AT_VALUE,
     }
+    stored = structs.c_dcgmFieldValue_v1
+    assert ctypes.sizeof(stored) == layout.STORED_SIZE
+    assert (stored.fieldType.offset, stored.status.offset, stored.ts.offset, stored.value.offset) == (6, 8, 16, 24)
     pairs = [
         (layout.EntityPair, structs.c_dcgmGroupEntityPair_t),
         (layout.ConnectParameters, structs.c_dcgmConnectV2Params_v2),

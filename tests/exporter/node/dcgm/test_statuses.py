@@ -11,8 +11,9 @@ import pytest
 from exporter.node.dcgm.library import SIGNATURES
 from exporter.node.dcgm.reasons import BY_STATUS, DcgmReason
 from exporter.node.dcgm.status_scope import OF_A_FIELD, OF_A_GPU, OF_THE_ENGINE
+from exporter.node.devices.computed_metrics import P2P_STATUS, READ_BY_CALLS
 from exporter.source import SourceError
-from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, instance_spec, samples, uuid_of
+from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, instance_spec, samples, uuid_of, wanted
 
 STATUSES = (
     -1, -3, -6, -7, -8, -10, -11, -12, -13, -14, -15, -16, -17, -18, -19, -20, -21, -22, -24, -25, -26, -29, -31, -32,
@@ -39,8 +40,9 @@ COSTS_NOTHING = (
 """Their failure takes no value away: they describe, or they clean up."""
 COSTS_MIG = "dcgmGetGpuInstanceHierarchy"
 COSTS_LINKS = "dcgmGetNvLinkLinkStatus"
+COSTS_XIDS, COSTS_P2P = "dcgmGetValuesSince_v2", "dcgmGetNvLinkP2PStatus"
 OTHER_CONNECTIONS = ("dcgmStartEmbedded", "dcgmConnect_v3")
-COSTS_ONE_THING = (*COSTS_NOTHING, COSTS_MIG, COSTS_LINKS, *OTHER_CONNECTIONS)
+COSTS_ONE_THING = (*COSTS_NOTHING, COSTS_MIG, COSTS_LINKS, COSTS_XIDS, COSTS_P2P, *OTHER_CONNECTIONS)
 COSTS_ALL = tuple(name for name in SIGNATURES if name not in COSTS_ONE_THING)
 FIELDS = (150, 155, 252, 1004)
 FAULT_AT, LATER, RESTARTED = 10.0, 2000.0, 4000.0
@@ -226,6 +228,46 @@ def test_without_a_list_of_links_everything_else_is_read(tmp_path, status):
         assert len(read_at(engine, source, LATER).links) == 1
     read_at(engine, source, RESTARTED + 1.0)
     assert len(read_at(engine, source, RESTARTED + 3.0).links) == 1
+    engine.close()
+
+
+NO_SUCH_CALL = frozenset({-12, -20})
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_without_what_the_engine_has_stored_only_the_last_xid_is_reported(tmp_path, status):
+    xids = [{"event": "xid", "device": uuid_of(0), "at": at, "xid": 31} for at in (11.0, 12.0)]
+    fault = {"event": "call", "function": COSTS_XIDS, "status": status, "at": FAULT_AT, "for": 60.0}
+    engine = EngineFixture(tmp_path, document(gpu_spec(0), events=[*xids, fault]))
+    source = engine.source(150, 230)
+    source.read()
+    engine.at(FAULT_AT + 5.0)
+    if status in OF_THE_ENGINE - NO_SUCH_CALL:
+        assert reason_of(source) == BY_STATUS[status]
+        assert len(read_at(engine, source, LATER).xids) == 2
+    else:
+        readings = source.read()
+        assert len(samples(readings)) == 2
+        assert len(readings.xids) == 1
+        assert [reason for reason, _ in readings.problems] == ["xids_incomplete"]
+    engine.close()
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_without_peer_to_peer_statuses_everything_else_is_read(tmp_path, status):
+    fault = {"event": "call", "function": COSTS_P2P, "status": status, "at": FAULT_AT, "for": 60.0}
+    engine = EngineFixture(tmp_path, document(gpu_spec(0), gpu_spec(1), events=[fault]))
+    source = engine.source(150)
+    source.want((*wanted(150), READ_BY_CALLS[P2P_STATUS]))
+    assert len(source.read().p2p) == 2
+    engine.at(FAULT_AT)
+    if status in OF_THE_ENGINE - NO_SUCH_CALL:
+        assert reason_of(source) == BY_STATUS[status]
+    else:
+        readings = source.read()
+        assert (len(samples(readings)), readings.p2p) == (2, ())
+        assert [reason for reason, _ in readings.problems] == ["p2p_unreadable"]
+    assert len(read_at(engine, source, LATER).p2p) == 2
     engine.close()
 
 

@@ -48,6 +48,11 @@ def test_comments_may_be_indented_and_blank_lines_are_skipped():
         (f"{TEMP}, gauge", "f.csv, line 2: expected 'name, type, help', found 'DCGM_FI_DEV_GPU_TEMP, gauge'"),
         ("DCGM_FI_DRIVER_VERSION, gauge, x", "f.csv, line 2: DCGM_FI_DRIVER_VERSION is text and can only be a label"),
         ("DCGM_FI_DEV_SM_CLOCK, gauge, x", "f.csv, line 2: DCGM_FI_DEV_SM_CLOCK is listed twice"),
+        (
+            "DCGM_EXP_CLOCK_EVENTS_COUNT, label, x",
+            "f.csv, line 2: DCGM_EXP_CLOCK_EVENTS_COUNT is computed and cannot be",
+        ),
+        ("DCGM_EXP_NO_SUCH, gauge, x", "f.csv, line 2: unknown field 'DCGM_EXP_NO_SUCH'"),
         (f'{TEMP}, gauge, "open', "f.csv, line 2: a quote is not closed in '\"open'"),
         (f'"{TEMP}, gauge, x', f"f.csv, line 2: a quote is not closed in '\"{TEMP}'"),
         (f'{TEMP}, "gau\nge", x', "f.csv, line 2: type 'gau\\nge' of DCGM_FI_DEV_GPU_TEMP is not one of "),
@@ -60,6 +65,20 @@ def test_a_bad_row_is_reported_and_all_others_are_used(line, message):
     assert {"DCGM_FI_DEV_SM_CLOCK", TEMP} >= {row.name for row in counters.rows} >= {"DCGM_FI_DEV_SM_CLOCK"}
     (problem,) = counters.problems
     assert problem.startswith(message)
+
+
+def test_a_row_of_a_computed_metric_is_accepted_and_what_it_needs_is_read():
+    counters = parse(f"{TEMP}, gauge, x\nDCGM_EXP_CLOCK_EVENTS_COUNT, counter, y", "f")
+    assert counters.problems == ()
+    assert counters.usable == 2
+    assert [(row.name, row.help) for row in counters.computed] == [("DCGM_EXP_CLOCK_EVENTS_COUNT", "y")]
+    assert [field.id for field in counters.fields] == [150]
+    assert {150, 112} <= {field.id for field in counters.wanted}
+
+
+def test_without_a_row_that_can_be_used_nothing_is_read():
+    assert parse("# nothing", "f").wanted == ()
+    assert parse("DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, y", "f").wanted
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Metric families made from readings: labels, label rows, missing samples, and the series about the devices."""
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from exporter.exposition.render import render
@@ -19,6 +20,7 @@ from exporter.node.devices.metrics import (
     field_names,
     label_rows,
     samples_by_field,
+    samples_of_devices,
     unsupported,
 )
 from exporter.node.devices.readings import Batch, Readings, Rejection
@@ -124,3 +126,35 @@ def test_unsupported_fields_are_named_as_the_file_names_them():
     assert exposition([family]).splitlines()[-1] == (
         'gpugauge_field_unsupported_devices{field="DCGM_FI_DEV_GPU_TEMP",reason="blank",hostname="n1"} 1'
     )
+
+
+def test_the_last_xid_carries_its_code_and_its_words():
+    counters = parse("DCGM_FI_DEV_XID_ERRORS, gauge, X.", "f")
+    schema = device_schema(STYLE, ())
+    readings = Readings("dcgm", 1.0, (GPU, MIG_GPU), (Batch((0, 1), (230,), ((79, 0),)),))
+    labels = DeviceLabelCache(STYLE, schema).labels(readings.inventory, [NO_CONTAINER] * 2, ((), ()))
+    text = exposition(
+        dcgm_families(
+            counters, EntitySamples(samples_of_devices(readings), labels, schema), EntitySamples({}, (), schema)
+        )
+    )
+    assert 'UUID="GPU-a"' in text
+    assert ',container="",err_code="79",err_msg="GPU has fallen off the bus"} 79' in text
+    assert ',container="",err_code="0",err_msg="No Error"} 0' in text
+
+
+@pytest.mark.parametrize(
+    ("others", "xids"),
+    [
+        ((), (0, 79, 0)),
+        ((Batch((0, 1, 2), (150,), ((40, None, None),)),), (0, 79, None)),
+        ((Batch((0, 1), (150, 155), ((None, None), (1.0, None))), Batch((2,), (1,), (("580",),))), (0, 79, 0)),
+        ((Batch((0, 1, 2), (54, 1), (("a", "b", "c"), ("580",) * 3)),), (None, 79, None)),
+    ],
+    ids=["nothing else asked", "one answers", "one not asked", "texts only"],
+)
+def test_that_no_xid_is_known_means_nothing_on_a_gpu_of_which_no_number_could_be_read(others, xids):
+    gpus = (GPU, MIG_GPU, Device("GPU-c", 2, "", 2, "NVIDIA H200"))
+    readings = Readings("dcgm", 1.0, gpus, (Batch((0, 1, 2), (230,), ((0, 79, 0),)), *others))
+    ((_, column),) = samples_of_devices(readings)[230]
+    assert column == xids

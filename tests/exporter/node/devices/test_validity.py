@@ -12,6 +12,7 @@ from exporter.node.devices.validity import (
     MAX_AGE_INTERVALS,
     MIN_SECONDS,
     age_limit,
+    before_first_event,
     checked,
     in_range,
     readings_age_limit,
@@ -152,3 +153,8 @@ def test_an_event_field_without_a_recent_event_is_no_rejection():
 
 def test_an_event_field_that_the_library_calls_stale_is_rejected():
     assert rejection_to_count(RejectionReason.STALE, XID) is RejectionReason.STALE
+
+
+def test_before_its_first_event_only_an_xid_has_a_value():
+    assert before_first_event(XID) == 0
+    assert before_first_event(fields()[6].wanted()) is None

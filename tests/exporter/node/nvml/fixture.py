@@ -6,10 +6,12 @@ import msgspec
 
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.field import fields
-from exporter.node.devices.readings import Readings, SampleValue
+from exporter.node.devices.readings import Readings, SampleValue, XidReport
+from exporter.node.nvml.source import NvmlSource
 from exporter.node.simulation.document import ScenarioEvent
 from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.read_fields import READ
+from tests.waiting import until
 
 Key = tuple[str, int, int, int]
 ALL = tuple(sorted(READ))
@@ -46,3 +48,16 @@ def column(readings: Readings, field: int) -> Sequence[SampleValue]:
 def counted(readings: Readings, field: int) -> dict[str, int]:
     """Return how many values of a field were rejected, by reason."""
     return {rejection.reason: rejection.count for rejection in readings.rejections if rejection.field == field}
+
+
+def wait_for_xids(source: NvmlSource, *codes: int) -> list[XidReport]:
+    """Read until these XIDs, in any order, have been received, and return their reports."""
+    reports: list[XidReport] = []
+
+    def received() -> bool:
+        reports.extend(source.read().xids)
+        return sum(report.count for report in reports) >= len(codes)
+
+    until(received)
+    assert sorted(codes) == sorted(code for r in reports for code in [r.code] * r.count)
+    return reports

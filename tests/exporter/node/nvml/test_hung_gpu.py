@@ -13,7 +13,7 @@ from exporter.node.reader.supervisor import COMMAND, Reader, ReaderTimings
 from exporter.node.simulation.document import CallFault, GpuLoss, XidEvent
 from exporter.node.simulation.scenario import Scenario, load
 from exporter.source import SourceError
-from tests.exporter.node.nvml.fixture import column, config, samples, with_events
+from tests.exporter.node.nvml.fixture import column, config, samples, wait_for_xids, with_events
 from tests.exporter.node.reader.fake_readers import LIMIT_SECONDS, PATIENT, eventually, settled
 from tests.fakes.build import build
 from tests.fakes.scenario_table import VARIABLE, ScenarioTable
@@ -61,7 +61,6 @@ def ended(scenario_table, open_source):
         "nvmlDeviceGetHandleByIndex_v2",
         "nvmlDeviceGetUUID",
         "nvmlDeviceGetMigMode",
-        "nvmlEventSetWait_v2",
         "nvmlDeviceGetMemoryInfo_v2",
         "nvmlGpmSampleGet",
     ],
@@ -77,7 +76,7 @@ def test_a_call_that_hangs_on_one_gpu_costs_that_gpu_until_it_returns(scenario_t
         assert readings.inventory == before.inventory
         assert readings.down == UUIDS[:1]
         assert {key[0] for key in samples(readings)} == set(UUIDS[1:])
-        assert {key[3] for key, value in samples(readings).items() if value is None} == {XID}
+        assert None not in samples(readings).values()
         assert [reason for reason, _ in readings.problems] == ["gpu_hung"]
         assert f"NVML index 0 ({UUIDS[0]})" in readings.problems[0][1]
     table.scenario = with_events("whole")
@@ -98,9 +97,25 @@ def test_other_gpus_that_are_lost_or_have_an_xid_meanwhile_are_read_as_ever(scen
     hang = CallFault("nvmlDeviceGetTemperatureV", hang=True, device=UUIDS[0])
     table.scenario = with_events("whole", hang, GpuLoss(UUIDS[1], 1), XidEvent(UUIDS[2], 1, 31))
     table.tick(2)
+    wait_for_xids(source, 31)
     readings = source.read()
     assert readings.down == UUIDS[:2]
-    assert column(readings, XID) == [31, None, None, None, None, None]
+    assert column(readings, XID) == [31, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.usefixtures("ended")
+def test_a_wait_for_events_that_hangs_costs_the_xids_of_that_gpu_until_it_returns(scenario_table, open_source):
+    table, source = scenario_table("whole"), open_source(TEMPERATURE, XID)
+    source.read()
+    hang = CallFault("nvmlEventSetWait_v2", at=1, for_=9, hang=True, device=UUIDS[0])
+    table.scenario = with_events("whole", hang, XidEvent(UUIDS[0], 5, 63), XidEvent(UUIDS[1], 5, 31))
+    table.tick(2)
+    time.sleep(0.3)  # every thread waits anew within this time
+    table.tick(6)
+    assert [report.uuid for report in wait_for_xids(source, 31)] == [UUIDS[1]]
+    assert source.read().down == ()
+    table.tick(11)
+    assert [report.uuid for report in wait_for_xids(source, 63)] == [UUIDS[0]]
 
 
 @pytest.mark.usefixtures("ended")

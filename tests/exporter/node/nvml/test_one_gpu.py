@@ -126,7 +126,6 @@ def defective(monkeypatch):
         "nvmlDeviceGetMigMode",
         "nvmlDeviceGetMemoryInfo",
         "nvmlDeviceGetFieldValues",
-        "nvmlDeviceRegisterEvents",
         "nvmlGpmQueryDeviceSupport",
         "nvmlGpmSampleGet",
     ],
@@ -136,8 +135,7 @@ def test_any_exception_on_one_gpu_costs_that_gpu_only(
 ):
     scenario_table("whole")
     source = open_source(TEMPERATURE, 156, 230, 252, 1004)
-    if function != "nvmlDeviceRegisterEvents":  # a GPU is registered only once
-        source.read()
+    source.read()
     clock.now += 1
     if function == "nvmlGpmQueryDeviceSupport":
         source.close()  # so that a first sample is taken again
@@ -153,6 +151,18 @@ def test_any_exception_on_one_gpu_costs_that_gpu_only(
     monkeypatch.undo()
     scenario_table("whole")
     assert source.read().down == ()
+
+
+def test_any_exception_while_events_are_registered_costs_the_xids_of_that_gpu_only(
+    scenario_table, open_source, defective
+):
+    scenario_table("whole")
+    defective("nvmlDeviceRegisterEvents")
+    readings = open_source(TEMPERATURE, 230).read()
+    assert readings.down == ()
+    assert None not in column(readings, TEMPERATURE)
+    assert column(readings, 230) == [None] + [0] * 7
+    assert counted(readings, 230) == {"not_supported": 1}
 
 
 def test_a_gpu_that_could_never_be_read_is_a_problem_and_the_others_are_listed(scenario_table, open_source, defective):

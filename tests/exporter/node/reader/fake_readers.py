@@ -20,7 +20,7 @@ FAKE_PROCESS = """
 import sys, time
 from pathlib import Path
 import msgspec
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.readings import Readings, XidReport
 from exporter.node.reader.protocol import ReaderReply, ReaderRequest, read_frame, write_frame
 folder, replies = Path(sys.argv[1]), 0
 read_frame(0)
@@ -34,13 +34,15 @@ while (body := read_frame(0)) is not None:
     if (folder / "reason").exists():
         reply = ReaderReply(request, reason=(folder / "reason").read_text(), message="asked for by the test")
     else:
-        reply = ReaderReply(request, readings=Readings("simulated", received_at, ()))
+        xids = (XidReport("GPU-a", request, received_at),)
+        reply = ReaderReply(request, readings=Readings("simulated", received_at, (), xids=xids))
     write_frame(1, msgspec.msgpack.encode(reply))
     replies += 1
     (folder / "replies").write_text(str(replies))
 """
 """Follows the protocol. Files in its folder control it: `hang`, `delay` (seconds before each reply), `reason` (of each
-reply); it writes the number of its replies to `replies`. `taken_at` is the monotonic time of the request."""
+reply); it writes the number of its replies to `replies`. `taken_at` is the monotonic time of the request. Each reply
+with readings has an XID, whose code is the number of the request."""
 
 
 def process_that(code, *arguments):

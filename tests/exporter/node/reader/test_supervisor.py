@@ -1,5 +1,6 @@
 """The reader keeps working whatever its process does. Every reader process here is a real one."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -284,6 +285,23 @@ def test_a_late_failure_has_its_own_reason_and_not_slow(reader_of, tmp_path):
     reader = reader_of(simulated(tmp_path, interval=0.4), timings, process_that(FAKE_PROCESS, tmp_path))
     found = outcomes(reader, tmp_path, delay=0.6, count=6)
     assert "connection_lost" in {each for _, each in found}
+
+
+def test_the_xids_of_replies_that_came_too_late_are_in_the_next_readings(reader_of, tmp_path):
+    reader = reader_of(
+        simulated(tmp_path, interval=0.2), replace(PATIENT, deadline=NEVER), process_that(FAKE_PROCESS, tmp_path)
+    )
+    (tmp_path / "delay").write_text("1.0")
+    found = []
+
+    def read():
+        with contextlib.suppress(SourceError):
+            found.extend(report.code for report in reader.read().xids)
+
+    until(lambda: (read(), replies(tmp_path) >= 3)[1])
+    (tmp_path / "delay").unlink()
+    until(lambda: (read(), len(found) > 3)[1])
+    assert found == list(range(1, len(found) + 1)), "each once, in order, none missing"
 
 
 def replies(folder):

@@ -4,15 +4,18 @@ import json
 from itertools import chain
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.field import fields, fields_by_name
 from exporter.node.devices.read_plan import plan
 from exporter.node.devices.readings import Rejection
-from exporter.node.simulation.scenario import ScenarioError, builtin
+from exporter.node.simulation.document import XidEvent
+from exporter.node.simulation.scenario import Scenario, ScenarioError, builtin, load
 from exporter.node.simulation.script import ScriptedSample
 from exporter.node.simulation.source import SimulatedSource, validated
+from exporter.node.simulation.source import readings as readings_of
 from exporter.source import SourceError
 from tests.clock import Clock
 
@@ -78,8 +81,8 @@ def test_whole_gpus_have_every_value_that_the_scenario_gives():
     assert len(readings.inventory) == 8
     assert [device.index for device in readings.inventory] == list(range(8))
     assert {number for *_, number in found} == {field.id for field in WANTED}
-    assert {value for (*_, number), value in found.items() if number == XID} == {None}
-    assert None not in [value for (*_, number), value in found.items() if number != XID]
+    assert {value for (*_, number), value in found.items() if number == XID} == {0}
+    assert None not in found.values()
     assert readings.rejections == ()
     assert readings.versions == {"dcgm": "4.2.3", "nvml": "12.570.133.20", "driver": "570.133.20"}
 
@@ -125,7 +128,9 @@ def test_no_sentinel_becomes_a_value_and_each_is_counted_by_its_reason():
     for t, reason in ((5, "blank"), (15, "not_found"), (25, "not_supported"), (35, "no_permission")):
         readings = at(FAKES / "sentinels.json", t)
         second = readings.inventory[1].uuid
-        assert {value for (uuid, *_), value in samples(readings).items() if uuid == second} == {None}
+        of_second = {number: value for (uuid, *_, number), value in samples(readings).items() if uuid == second}
+        assert of_second.pop(XID) == 0, "that no XID came is not a blank"
+        assert set(of_second.values()) == {None}
         counted = {rejection.field for rejection in readings.rejections if rejection.reason == reason}
         assert counted >= {field.id for field in WANTED} - {XID, 1}
     after = at(FAKES / "sentinels.json", 45)
@@ -163,6 +168,19 @@ def test_a_lost_gpu_is_down_and_has_no_samples():
     after = source.read()
     assert after.down == ()
     assert samples(after)[first, -1, -1, XID] == 79
+
+
+@pytest.mark.parametrize("where", ["", "/{gi}", "/{gi}/{ci}"])
+def test_the_newest_xid_of_a_gpu_and_of_its_instances_is_exposed_on_the_gpu(where):
+    scenario = load("mig")
+    gpu = scenario.document.devices[0]
+    instance = gpu.instances[0]
+    address = gpu.uuid + where.format(gi=instance.gi, ci=instance.compute[0].ci)
+    events = (XidEvent(gpu.uuid, 5, 31), XidEvent(address, 10, 94))
+    state = Scenario("t", msgspec.structs.replace(scenario.document, events=events)).at(20)
+    config = ReaderConfig("simulated", (fields()[XID].wanted(),), 10.0)
+    found = samples(readings_of(state, config, 20.0))
+    assert {key[0]: value for key, value in found.items() if value} == {gpu.uuid: 94}
 
 
 def test_a_broken_connection_is_a_source_error_and_recovers():
@@ -232,7 +250,7 @@ def test_a_missing_scenario_is_an_error_when_the_source_is_created(tmp_path):
         (UTIL, ScriptedSample(None, 100, status=-6), (None, "not_supported")),
         (UTIL, ScriptedSample(None, 100, status=-3), (None, "blank")),
         (UTIL, None, (None, "not_supported")),
-        (XID, None, (None, None)),
+        (XID, None, (0, None)),
         (XID, ScriptedSample(None, 100, "blank"), (None, None)),
         (XID, ScriptedSample(None, 100, "not_supported"), (None, "not_supported")),
         (XID, ScriptedSample(79, 100), (79, None)),
