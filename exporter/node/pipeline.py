@@ -34,7 +34,7 @@ from exporter.node.devices.metrics import (
     unsupported,
 )
 from exporter.node.devices.readings import Readings, with_unread_fields
-from exporter.node.state_file.content import NodeState, device, remembered
+from exporter.node.state_file.content import RememberedNode, device, remembered
 from exporter.node.state_file.keeper import StateChange
 from exporter.snapshot import CollectionCycle, Snapshot, SourceProblem
 from exporter.source import Source
@@ -63,7 +63,7 @@ class NodePipeline:
         last_known: LastKnownAllocations | None = None,
         interval: float = DEFAULT_INTERVAL_SECONDS,
         windows: CountWindows = CountWindows(),  # noqa: B008 - it cannot change
-        state: NodeState | None = None,
+        state: RememberedNode | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`expected_gpus` gives how many GPUs the node should have, 0 where that is not known; `clock` Unix seconds.
@@ -74,7 +74,7 @@ class NodePipeline:
         self._style = style
         self._hostname = style.hostname
         self.use(counters)
-        self._before = state or NodeState()
+        self._before = state or RememberedNode()
         self._known = KnownGpus(map(device, self._before.gpus))
         self._state_seconds = StateSeconds(style.hostname, interval, self._before.devices, monotonic)
         self._inventory = InventoryMetrics(style.hostname)
@@ -94,7 +94,7 @@ class NodePipeline:
         self._link_labels = LinkLabelCache(self._style, self._link_schema)
 
     @property
-    def state(self) -> NodeState:
+    def state(self) -> RememberedNode:
         """What is to be remembered after a restart, as of the last collection."""
         gpus, devices = remembered(self._known.gpus), self._state_seconds.counted
         return msgspec.structs.replace(self._before, gpus=gpus, devices=devices)

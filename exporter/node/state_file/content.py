@@ -1,4 +1,4 @@
-"""The content of the state file: the type `NodeState`, and its form as JSON. No I/O.
+"""The content of the state file: the type `RememberedNode`, and its form as JSON. No I/O.
 
 The content has a version; a file of another version cannot be used.
 """
@@ -45,7 +45,7 @@ class DeviceSeconds(msgspec.Struct, frozen=True):
     seconds: dict[DeviceState, Annotated[float, Meta(ge=0)]]
 
 
-class NodeState(msgspec.Struct, frozen=True):
+class RememberedNode(msgspec.Struct, frozen=True):
     """What is remembered of the node."""
 
     gpus: Annotated[tuple[RememberedGpu, ...], Meta(max_length=MAX_GPUS)] = ()
@@ -65,16 +65,16 @@ class _Version(msgspec.Struct):
 
 class _Content(msgspec.Struct):
     version: int
-    state: NodeState
+    state: RememberedNode
 
 
-def encode(state: NodeState) -> bytes:
+def encode(state: RememberedNode) -> bytes:
     """Write the content of a state file."""
     content = msgspec.json.encode(_Content(VERSION, state))
     return msgspec.json.format(content, indent=1) + b"\n"
 
 
-def decode(content: bytes) -> NodeState:
+def decode(content: bytes) -> RememberedNode:
     """Read the content of a state file. Raises StateFileError with what is wrong, without the name of the file."""
     try:
         version = msgspec.json.decode(content, type=_Version).version

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from exporter.node.devices import regular_file
 from exporter.node.devices.regular_file import UnreadableFileError
-from exporter.node.state_file.content import NodeState, decode, encode
+from exporter.node.state_file.content import RememberedNode, decode, encode
 from exporter.node.state_file.reasons import StateFileError, StateFileReason
 
 MAX_BYTES = 4 << 20
@@ -33,7 +33,7 @@ class StateFile:
         """Whether the file differs from the one that was read or written here last, or has appeared or gone."""
         return regular_file.signature(self.path) != self._seen
 
-    def read(self) -> NodeState | None:
+    def read(self) -> RememberedNode | None:
         """Read the file; None where there is none. Raises StateFileError `unreadable`."""
         # Taken before the file is read: a change during the reading is seen as one.
         self._seen = regular_file.signature(self.path)
@@ -46,7 +46,7 @@ class StateFile:
         except StateFileError as error:
             raise StateFileError(error.reason, f"{self.path} cannot be used: {error}") from None
 
-    def write(self, state: NodeState) -> bool:
+    def write(self, state: RememberedNode) -> bool:
         """Replace the content, unless somebody else has changed it: then return False, and read it first.
 
         Returns when the content is on the disk. Raises StateFileError `unwritable`.
@@ -68,7 +68,7 @@ class StateFile:
             raise StateFileError(StateFileReason.UNWRITABLE, message) from error
         return True
 
-    def _checked(self, state: NodeState) -> NodeState:
+    def _checked(self, state: RememberedNode) -> RememberedNode:
         if self._simulated is None or state.simulated == self._simulated:
             return state
         found, wanted = ("simulated", "real") if state.simulated else ("real", "simulated")

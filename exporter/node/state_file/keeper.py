@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from exporter.background import Starter, in_background
 from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
-from exporter.node.state_file.content import NodeState
+from exporter.node.state_file.content import RememberedNode
 from exporter.node.state_file.file import StateFile
 from exporter.node.state_file.reasons import SOURCE, StateFileError, StateFileReason
 from exporter.snapshot import SourceProblem
@@ -32,7 +32,7 @@ CLOSE_SECONDS = 1.0
 class StateChange(NamedTuple):
     """What somebody else has changed in the file."""
 
-    state: NodeState
+    state: RememberedNode
     forgotten: frozenset[str]
     """The UUIDs of GPUs that were in the file and are no longer."""
 
@@ -62,14 +62,14 @@ class StateKeeper:
         """Clear while the thread that writes has `_file`, `_backoff`, `_written` and `_failure` for itself."""
         self._idle.set()
         self._began = self._wrote_at = float("-inf")
-        self._written: NodeState | None = None
+        self._written: RememberedNode | None = None
         """What the file has, as far as that is known."""
-        self._latest: NodeState | None = None
+        self._latest: RememberedNode | None = None
         self._failure: StateFileError | None = None
 
-    def load(self) -> NodeState:
+    def load(self) -> RememberedNode:
         """What is remembered from before; nothing where there is no file or it cannot be read."""
-        return self._read() or NodeState(simulated=self._simulated)
+        return self._read() or RememberedNode(simulated=self._simulated)
 
     def take_up(self) -> StateChange | None:
         """What somebody else has changed since the file was read or written here last; None for nothing."""
@@ -79,7 +79,7 @@ class StateKeeper:
         state = self._read()
         return None if state is None else StateChange(state, before - state.uuids)
 
-    def keep(self, state: NodeState) -> None:
+    def keep(self, state: RememberedNode) -> None:
         """Remember this state, and write it if that is due."""
         self._latest = state
         if self._idle.is_set() and self._due(state):
@@ -107,13 +107,13 @@ class StateKeeper:
     def _unreadable(self) -> bool:
         return self._failure is not None and self._failure.reason is StateFileReason.UNREADABLE
 
-    def _due(self, state: NodeState) -> bool:
+    def _due(self, state: RememberedNode) -> bool:
         if self._unreadable() or not self._backoff.due or state == self._written:
             return False
         urgent = self._written is None or state.gpus != self._written.gpus
         return urgent or self._clock() - self._wrote_at >= WRITE_SECONDS
 
-    def _read(self) -> NodeState | None:
+    def _read(self) -> RememberedNode | None:
         try:
             self._written, self._failure = self._file.read(), None
         except StateFileError as error:

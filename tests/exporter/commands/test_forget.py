@@ -6,14 +6,14 @@ from exporter import cli
 from exporter.commands.forget import forget
 from exporter.config import ConfigError
 from exporter.node.devices.device_state import DeviceState
-from exporter.node.state_file.content import DeviceSeconds, NodeState, RememberedGpu
+from exporter.node.state_file.content import DeviceSeconds, RememberedGpu, RememberedNode
 from exporter.node.state_file.file import StateFile
 
 
 def state_of(*numbers):
     gpus = tuple(RememberedGpu(f"GPU-{n}", n) for n in numbers)
     seconds = (DeviceSeconds(gpu.uuid, gi, -1, "", {DeviceState.BUSY: 1.5}) for gpu in gpus for gi in (1, 2))
-    return NodeState(gpus, simulated=True, devices=tuple(seconds))
+    return RememberedNode(gpus, simulated=True, devices=tuple(seconds))
 
 
 STATE = state_of(0, 1, 2)

@@ -11,8 +11,8 @@ from exporter.node.devices.device_state import DeviceState
 from exporter.node.state_file.content import (
     MAX_GPUS,
     DeviceSeconds,
-    NodeState,
     RememberedGpu,
+    RememberedNode,
     decode,
     device,
     encode,
@@ -44,7 +44,7 @@ SECONDS = st.builds(
 
 @given(
     st.builds(
-        NodeState,
+        RememberedNode,
         st.lists(GPUS, max_size=4).map(tuple),
         st.booleans(),
         st.lists(SECONDS, max_size=4).map(tuple),
@@ -66,7 +66,7 @@ def test_the_order_of_the_gpus_does_not_change_the_content_and_their_number_is_b
     many = [Device(f"GPU-{n:04}", n, "", -1, "NVIDIA H100") for n in range(MAX_GPUS + 10)]
     assert remembered(many) == remembered(reversed(many))
     assert len(remembered(many)) == MAX_GPUS
-    assert len(decode(encode(NodeState(remembered(many)))).gpus) == MAX_GPUS
+    assert len(decode(encode(RememberedNode(remembered(many)))).gpus) == MAX_GPUS
 
 
 DEVICE = {"uuid": "GPU-1", "gi": -1, "ci": -1, "profile": ""}
@@ -74,7 +74,7 @@ DEVICE = {"uuid": "GPU-1", "gi": -1, "ci": -1, "profile": ""}
 
 def changed(**state):
     """The content of a file with these changes."""
-    content = json.loads(encode(NodeState(remembered([GPU]))))
+    content = json.loads(encode(RememberedNode(remembered([GPU]))))
     content["state"] |= state
     return json.dumps(content).encode()
 
@@ -83,7 +83,7 @@ def changed(**state):
     ("content", "message"),
     [
         (b"", "truncated"),
-        (encode(NodeState(remembered([GPU])))[:-20], "truncated"),
+        (encode(RememberedNode(remembered([GPU])))[:-20], "truncated"),
         (b"\x00\xff", "invalid character"),
         (b"[]", "Expected `object`, got `array`"),
         (b'{"state": {}}', "missing required field `version`"),
@@ -95,7 +95,7 @@ def changed(**state):
         (changed(gpus=[{"uuid": f"GPU-{n}", "index": n} for n in range(MAX_GPUS + 1)]), "length <= 1024"),
         (changed(devices=[{**DEVICE, "seconds": {"busy": -1.0}}]), ">= 0.0 - at `$.state.devices[0].seconds[...]`"),
         (changed(devices=[{**DEVICE, "seconds": {"happy": 1.0}}]), "Invalid enum value 'happy'"),
-        (encode(NodeState()).replace(b"[]", b"[NaN]"), "invalid character"),
+        (encode(RememberedNode()).replace(b"[]", b"[NaN]"), "invalid character"),
         (b'{"version": 1, "state": {"gpus": [{"uuid": "\xff", "index": 0}]}}', "UTF-8"),
     ],
 )

@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from exporter.node.state_file.content import NodeState, RememberedGpu
+from exporter.node.state_file.content import RememberedGpu, RememberedNode
 from exporter.node.state_file.file import MAX_BYTES, StateFile
 from exporter.node.state_file.reasons import StateFileError
 from tests.waiting import LIMIT_SECONDS
 
-ONE, TWO, THREE = (NodeState(tuple(RememberedGpu(f"GPU-{n}", n) for n in range(count))) for count in (1, 2, 3))
+ONE, TWO, THREE = (RememberedNode(tuple(RememberedGpu(f"GPU-{n}", n) for n in range(count))) for count in (1, 2, 3))
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_folder_that_does_not_exist_is_unwritable(path):
 
 def test_a_state_that_is_too_large_is_not_written(path):
     file = written(path, ONE)
-    large = NodeState(tuple(RememberedGpu(f"GPU-{n}", n, model="x" * MAX_BYTES) for n in range(1)))
+    large = RememberedNode(tuple(RememberedGpu(f"GPU-{n}", n, model="x" * MAX_BYTES) for n in range(1)))
     with pytest.raises(StateFileError, match=f"more than {MAX_BYTES}"):
         file.write(large)
     assert StateFile(path).read() == ONE
@@ -150,7 +150,7 @@ def test_what_cannot_be_read_is_one_message_that_names_the_file(path, make, mess
 
 @pytest.mark.parametrize(("simulated", "message"), [(True, "it has simulated GPUs"), (False, "it has real GPUs")])
 def test_simulated_gpus_are_never_taken_for_real_ones(path, simulated, message):
-    written(path, NodeState(ONE.gpus, simulated=simulated))
+    written(path, RememberedNode(ONE.gpus, simulated=simulated))
     assert StateFile(path, simulated=simulated).read() is not None
     assert StateFile(path).read() is not None
     with pytest.raises(StateFileError, match=message):

@@ -6,14 +6,14 @@ import threading
 import pytest
 
 from exporter.node.devices.device_state import DeviceState
-from exporter.node.state_file.content import DeviceSeconds, NodeState, RememberedGpu
+from exporter.node.state_file.content import DeviceSeconds, RememberedGpu, RememberedNode
 from exporter.node.state_file.file import StateFile
 from exporter.node.state_file.keeper import HUNG_SECONDS, WRITE_SECONDS, StateKeeper
 from tests.clock import Clock
 from tests.waiting import until
 
 GPUS = tuple(RememberedGpu(f"GPU-{n}", n) for n in range(3))
-ONE, TWO, THREE = (NodeState(GPUS[:count]) for count in (1, 2, 3))
+ONE, TWO, THREE = (RememberedNode(GPUS[:count]) for count in (1, 2, 3))
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def put(path, state):
 
 def test_without_a_file_nothing_is_remembered_and_one_is_written_with_the_first_state(path):
     keeper = keeper_of(path)
-    assert keeper.load() == NodeState()
+    assert keeper.load() == RememberedNode()
     assert keeper.problem() is None
     keeper.keep(ONE)
     assert StateFile(path).read() == ONE
@@ -50,7 +50,7 @@ def test_a_state_that_did_not_change_is_not_written_again(path):
     before = path.stat().st_ino
     for _ in range(5):
         clock.now += WRITE_SECONDS
-        keeper.keep(NodeState(GPUS[:1]))
+        keeper.keep(RememberedNode(GPUS[:1]))
     assert path.stat().st_ino == before
 
 
@@ -63,7 +63,7 @@ def test_other_gpus_are_written_at_once(path):
 
 
 def counted(seconds):
-    return NodeState(GPUS[:1], devices=(DeviceSeconds("GPU-0", -1, -1, "", {DeviceState.BUSY: seconds}),))
+    return RememberedNode(GPUS[:1], devices=(DeviceSeconds("GPU-0", -1, -1, "", {DeviceState.BUSY: seconds}),))
 
 
 def test_seconds_are_written_at_most_once_a_minute_and_at_the_end(path):
@@ -116,7 +116,7 @@ def test_a_file_that_was_removed_is_written_again_and_forgets_nothing(path):
 def test_a_broken_file_is_a_problem_is_left_as_it_is_and_is_taken_up_when_it_is_repaired(path):
     path.write_text("{")
     keeper = keeper_of(path)
-    assert keeper.load() == NodeState()
+    assert keeper.load() == RememberedNode()
     keeper.keep(ONE)
     assert keeper.take_up() is None
     source, reason, message = keeper.problem()
