@@ -152,6 +152,13 @@ READING = (
     STATE_FILE,
     Flag("libdcgm", FILE, "libdcgm.so.4 or .so.3 where the loader does not find it", variable="GPUGAUGE_LIBDCGM"),
     Flag(
+        "dcgm-bindings",
+        text_value("FOLDER"),
+        "folder of NVIDIA's Python bindings of DCGM, which DCGM_EXP_GPU_HEALTH_STATUS needs, where a DCGM package did "
+        "not install them",
+        variable="GPUGAUGE_DCGM_BINDINGS",
+    ),
+    Flag(
         "scenario",
         FILE,
         "scenario of --source simulated: a built-in name or a file",

@@ -14,6 +14,7 @@ from exporter.node.attribution.device_lookup import UnmatchedReason
 from exporter.node.attribution.kubelet import KubeletReason
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.clock_events import ClockEventReason
+from exporter.node.devices.health import HealthReason
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
@@ -48,6 +49,7 @@ SECTIONS = (
     ReasonSection("Source simulated", SimulationReason),
     ReasonSection("Source kubelet", KubeletReason),
     ReasonSection("State file", StateFileReason),
+    ReasonSection("Health checks", HealthReason),
     ReasonSection("Kubernetes: failed requests", WatchReason),
     ReasonSection("Kubernetes: objects that are not synchronized", SyncReason),
     ReasonSection("Rejected values", RejectionReason),

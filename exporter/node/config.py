@@ -38,6 +38,8 @@ class NodeConfig:
     """Address of a host engine; None means that no host engine was named."""
     scenario: Path | None
     libdcgm: Path | None
+    bindings: Path | None
+    """Folder of NVIDIA's Python bindings of DCGM; None means where NVIDIA's packages have them."""
     resource_names: tuple[str, ...]
     """Further resource names that mean GPUs."""
     expected_gpus: int
@@ -64,6 +66,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         remote=arguments.remote_hostengine_info or None,
         scenario=Path(arguments.scenario) if arguments.scenario else None,
         libdcgm=Path(arguments.libdcgm) if arguments.libdcgm else None,
+        bindings=Path(arguments.dcgm_bindings) if arguments.dcgm_bindings else None,
         resource_names=arguments.nvidia_resource_names,
         expected_gpus=arguments.expected_gpus,
         state_file=Path(arguments.state_file) if arguments.state_file else None,

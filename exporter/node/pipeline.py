@@ -19,6 +19,7 @@ from exporter.node.attribution.metrics import AttributionCache
 from exporter.node.attribution.state_seconds import StateSeconds
 from exporter.node.devices.computed_families import ComputedFamilies, CountWindows
 from exporter.node.devices.counters_file import Counters
+from exporter.node.devices.health import HealthReason
 from exporter.node.devices.known_gpus import KnownGpus
 from exporter.node.devices.labels import DeviceLabelCache, ExclusiveContainer, LabelStyle, device_schema
 from exporter.node.devices.link_labels import LinkLabelCache, link_schema
@@ -123,7 +124,7 @@ class NodePipeline:
                 *self._state_families(cycle, attribution, devices.by_field, readings),
             ),
             health=tuple(cycle.health),
-            problems=tuple(SourceProblem(readings.source, *problem) for problem in readings.problems),
+            problems=self._problems(readings),
             rejected=self._rejected(readings),
             build=_build(readings),
             # Without devices a collection is cheap. A failure of the kubelet must not make device reads more frequent.
@@ -165,6 +166,14 @@ class NodePipeline:
             return None
         fresh: Allocations | None = cycle.read(self._sources.kubelet, otherwise=None)
         return self._last_known.latest(fresh)
+
+    def _problems(self, readings: Readings) -> tuple[SourceProblem, ...]:
+        problems = [SourceProblem(readings.source, *problem) for problem in readings.problems]
+        # Not while the source is down. DCGM says itself why there are no health checks.
+        if self._counters.need_health and readings.source != "dcgm" and readings.inventory:
+            message = f"DCGM_EXP_GPU_HEALTH_STATUS has no series: the source {readings.source} has no health checks"
+            problems.append(SourceProblem(readings.source, HealthReason.HEALTH_NOT_IN_SOURCE, message))
+        return tuple(problems)
 
     def _state_families(
         self, cycle: CollectionCycle, attribution: Attribution, by_field: SamplesByField, readings: Readings

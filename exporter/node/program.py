@@ -148,6 +148,7 @@ class NodeProgram:
                 remote=config.remote,
                 scenario=str(config.scenario) if config.scenario else None,
                 libdcgm=str(config.libdcgm) if config.libdcgm else None,
+                bindings=str(config.bindings) if config.bindings else None,
             ),
             command=(*COMMAND, config.log.format, "debug" if config.log.debug else "info"),
         )

@@ -21,6 +21,7 @@ DCGM_SOURCES = (
     "libdcgm_link.c",
     "libdcgm_about.c",
     "libdcgm_p2p.c",
+    "libdcgm_health.c",
     "libdcgm_other_clients.c",
     "table_reader.c",
 )

@@ -96,6 +96,7 @@ struct group {
     uint32_t id;
     handle_t handle;
     uint8_t watched[(1 << 16) / 8]; /* one bit for each field that is watched through this group */
+    uint32_t health_systems; /* the health checks that are asked for, as bits */
     uint32_t count;
     struct table_entity entities[MAX_ENTITIES];
 };

@@ -58,6 +58,11 @@ class EngineConnection:
             self.close()
             raise
 
+    @property
+    def handle(self) -> int:
+        """The handle of libdcgm's own."""
+        return self._handle
+
     def call(self, function: str, *arguments: object) -> None:
         """Call a function of libdcgm on this connection. Raises StatusError for any status other than OK.
 

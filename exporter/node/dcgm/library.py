@@ -65,6 +65,7 @@ class DcgmLibrary:
 
     def __init__(self, path: str) -> None:
         """Load the file. Raises OSError when it is no library, SourceError when it is not a supported libdcgm."""
+        self.path = path
         self._functions = _bind(path)
         self.call("dcgmInit")
         self.version = self._own_version(path)

@@ -12,6 +12,7 @@ from exporter.node.dcgm import layout
 from exporter.node.dcgm.clocks import Clocks
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.discovery import discover
+from exporter.node.dcgm.health import NOTHING, HealthChecks, HealthReading
 from exporter.node.dcgm.inventory import DescribedGpus, EngineInventory
 from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.links import EngineLinks, find_links
@@ -23,7 +24,7 @@ from exporter.node.dcgm.status_scope import OF_THE_ENGINE
 from exporter.node.dcgm.targets import WatchTarget
 from exporter.node.dcgm.topology import EngineTopology, read_topology
 from exporter.node.devices import field_ids
-from exporter.node.devices.computed_metrics import P2P_STATUS
+from exporter.node.devices.computed_metrics import HEALTH_STATUS, P2P_STATUS
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.read_plan import unique
@@ -52,6 +53,7 @@ class EngineSession:
         self._live = LiveReader(connection, clocks.wall)
         self._wanted = {field.id: field for field in unique(config.fields)}
         self._sampling = Sampling(connection, config, self._wanted, clocks)
+        self._health = HealthChecks(connection, config.interval, config.bindings, clocks.steady)
         self._topology: EngineTopology | None = None
         self._inventory, self._links = EngineInventory((), (), {}, (), ()), EngineLinks()
         self._changed = False
@@ -74,6 +76,7 @@ class EngineSession:
         down = self._inventory.down + tuple(sorted(self._sampling.down()))
         system_batches = _system_batches(self._inventory, down, self._system_values, self._wanted)
         counts = sampled.counts + self._system_rejections(system_batches)
+        health = self._read_health()
         return Readings(
             source="dcgm",
             taken_at=taken_at,
@@ -83,7 +86,8 @@ class EngineSession:
             down=down,
             xids=tuple(sorted(sampled.xids, key=lambda report: report.at)),
             p2p=p2p,
-            problems=self._problems(),
+            problems=(*self._problems(), *health.problems),
+            health=health.statuses,
             versions=self._versions(),
             links=self._links.links,
             link_batches=tuple(sampled.link_batches),
@@ -96,8 +100,15 @@ class EngineSession:
 
     def close(self) -> None:
         """Remove every watch and group, then close the connection. Never raises."""
+        self._health.close()
         self._sampling.close()
         self._connection.close()
+
+    def _read_health(self) -> HealthReading:
+        if HEALTH_STATUS in self._wanted:
+            return self._health.read(self._inventory)
+        self._health.close()
+        return NOTHING
 
     def _follow(self, topology: EngineTopology) -> None:
         """Discover and watch again if the topology changed or the last samples were suspect, or retry rejections."""

@@ -15,6 +15,7 @@ from exporter.node.devices.clock_events import ClockEvents
 from exporter.node.devices.computed_metrics import ComputedMetric
 from exporter.node.devices.counters_file import ComputedRow
 from exporter.node.devices.device import Device
+from exporter.node.devices.health import HealthStatus
 from exporter.node.devices.metrics import SamplesByField
 from exporter.node.devices.readings import P2pStatus, Readings
 from exporter.node.devices.xid_counts import XidCounts
@@ -89,6 +90,7 @@ class ComputedFamilies:
         self._gpus: tuple[Device, ...] = ()
         self._p2p: tuple[P2pStatus, ...] = ()
         self._now = 0.0
+        self._health: Mapping[str, Sequence[HealthStatus]] = {}
         self._own_labels: dict[tuple[str, ...], Labels] = {}
         self._samples_of: Mapping[str, Callable[[], CountedSamples]] = {
             "DCGM_EXP_XID_ERRORS_COUNT": self._xids_in_window,
@@ -96,6 +98,7 @@ class ComputedFamilies:
             "DCGM_EXP_P2P_STATUS": self._p2p_statuses,
             "DCGM_EXP_CLOCK_EVENTS_COUNT": self._clock_events_in_window,
             "DCGM_EXP_CLOCK_EVENTS_TOTAL": self._clock_events_begun,
+            "DCGM_EXP_GPU_HEALTH_STATUS": self._health_statuses,
         }
 
     def observe(self, readings: Readings, by_field: SamplesByField) -> None:
@@ -110,6 +113,7 @@ class ComputedFamilies:
             self._xids = {uuid: xids for uuid, xids in self._xids.items() if uuid in known}
             self._clocks = {uuid: clocks for uuid, clocks in self._clocks.items() if uuid in known}
         self._observe_xids(readings, by_field)
+        self._health = _health_by_gpu(readings)
         self._masks = dict(_numbers(readings, by_field, field_ids.CLOCKS_EVENT_REASONS))
         for uuid, mask in self._masks.items():
             clocks = self._clocks.setdefault(uuid, ClockEvents())
@@ -216,6 +220,19 @@ class ComputedFamilies:
             if gpu is not None and peer is not None and p2p.is_known(pair.status):
                 extra = (("peer_gpu", str(peer.index)), ("link_status", p2p.STATUSES[pair.status]))
                 yield gpu, extra, pair.status
+
+    def _health_statuses(self) -> CountedSamples:
+        for gpu in self._gpus:
+            for status in self._health.get(gpu.uuid, ()):
+                yield gpu, (("health_watch", status.watch), ("health_error_code", status.error)), status.result
+
+
+def _health_by_gpu(readings: Readings) -> Mapping[str, Sequence[HealthStatus]]:
+    found: dict[str, list[HealthStatus]] = {}
+    for status in readings.health or ():
+        if status.uuid not in readings.down:
+            found.setdefault(status.uuid, []).append(status)
+    return found
 
 
 def _numbers(readings: Readings, by_field: SamplesByField, field: int) -> Iterator[tuple[str, int]]:

@@ -11,8 +11,11 @@ from exporter.metric import Kind
 from exporter.node.devices import field_ids
 from exporter.node.devices.device_source import WantedField
 
-P2P_STATUS = 100_000
-"""No field of DCGM, whose ids have 16 bits: the peer-to-peer status of each pair of GPUs, read by a call of its own."""
+P2P_STATUS, HEALTH_STATUS = 100_000, 100_001
+"""No fields of DCGM, whose ids have 16 bits: the peer-to-peer status of each pair of GPUs, and the health checks.
+
+A source reads each by a call of its own.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,18 @@ COMPUTED: Mapping[str, ComputedMetric] = {
         (P2P_STATUS,),
         ("peer_gpu", "link_status"),
     ),
+    "DCGM_EXP_GPU_HEALTH_STATUS": ComputedMetric(
+        "Result of each health check of DCGM (ALL is the worst): 0 passed, 10 warning, 20 failure. Needs NVIDIA's "
+        "Python bindings of DCGM.",
+        Kind.GAUGE,
+        (HEALTH_STATUS,),
+        ("health_watch", "health_error_code"),
+    ),
 }
-"""By name. `DCGM_EXP_GPU_HEALTH_STATUS` is not among them yet: a row here makes the counters file accept it, and a
-method of `ComputedFamilies` makes its series."""
+"""By name. A row here makes the counters file accept it, and a method of `ComputedFamilies` makes its series."""
 
 READ_BY_CALLS: Mapping[int, WantedField] = {
-    P2P_STATUS: WantedField(P2P_STATUS, "int", "gpu", "call"),
+    number: WantedField(number, "int", "gpu", "call") for number in (P2P_STATUS, HEALTH_STATUS)
 }
 """What is no field of DCGM, as a source gets it among the fields."""
 

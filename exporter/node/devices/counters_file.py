@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from exporter.node.devices.computed_metrics import ALWAYS_READ, COMPUTED, READ_BY_CALLS, ComputedMetric
+from exporter.node.devices.computed_metrics import (
+    ALWAYS_READ,
+    COMPUTED,
+    HEALTH_STATUS,
+    READ_BY_CALLS,
+    ComputedMetric,
+)
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.field import NOT_READ, Field, fields, fields_by_name
 
@@ -98,6 +104,11 @@ class Counters:
         wanted = {field.id: field.wanted() for field in self.fields}
         wanted |= {number: READ_BY_CALLS.get(number) or fields()[number].wanted() for number in needed}
         return tuple(wanted.values())
+
+    @property
+    def need_health(self) -> bool:
+        """Whether the health checks of the GPUs are asked for."""
+        return any(HEALTH_STATUS in row.metric.fields for row in self.computed)
 
 
 class _RowError(Exception):

@@ -20,7 +20,8 @@ FieldKind = Literal["int", "float", "string"]
 WatchGroup = Literal["basic", "profiling", "event", "call"]
 """How a library samples a field: from the driver, from the GPU's hardware counters, or when an event (XID) comes.
 
-`call` is no sample of a device: a source reads it by a call of its own, and the read plan leaves it out."""
+`call` is no sample of a device: a source reads it by a call of its own, and the read plan leaves it out.
+"""
 
 Scope = Literal["system", "gpu", "instance", "link"]
 """What a field has one value for: the node, a GPU, on a MIG-enabled GPU each MIG device, or each NVLink of a GPU."""
@@ -69,6 +70,8 @@ class ReaderConfig(msgspec.Struct, frozen=True):
     """Path of a scenario file for the simulated source; None means the built-in one."""
     libdcgm: str | None = None
     """Path of libdcgm; None means that the loader and the usual folders are searched."""
+    bindings: str | None = None
+    """Folder of NVIDIA's Python bindings of DCGM; None means where NVIDIA's packages have them."""
     choice: SourceChoice | None = None
     """What `auto` had chosen in the last reader process; None in the first."""
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from exporter.node.devices.device import Device
+from exporter.node.devices.health import HealthStatus
 from exporter.node.devices.link import Link
 from exporter.reason import Reason
 
@@ -115,6 +116,8 @@ class Readings(msgspec.Struct, frozen=True):
     """Of each ordered pair of GPUs, where it was asked for."""
     problems: tuple[tuple[str, str], ...] = ()
     """(reason, message): what is wrong while the source as a whole still answers, e.g. profiling unavailable."""
+    health: tuple[HealthStatus, ...] | None = None
+    """The results of the health checks; None where none were made."""
     versions: dict[str, str] = {}
     """`dcgm`, `nvml`, `driver`: version texts as far as they are known."""
     links: tuple[Link, ...] = ()

@@ -91,12 +91,12 @@ def with_xids(flow, source, count):
     return sum(v for (name, _), v in series.items() if name == "gpugauge_xid_errors_total") == count and exposition
 
 
-def expositions_through(source, name, counters, folder, *moments, soname="libdcgm.so.4"):
-    """The expositions of that source at the moments, all through one reader process."""
+def expositions_through(source, name, counters, folder, *moments, soname="libdcgm.so.4", **more):
+    """The expositions of that source at the moments, all through one reader process with `more` configured."""
     scenario, path, at = load(SCENARIOS.get(name, name)), folder / f"{source}-table", [0.0]
     build(folder / source, only=soname if source == "dcgm" else "libnvidia")
     engine = EngineSocket(folder / "engine.sock")
-    config = config_of(source, counters, remote=engine.address if source == "dcgm" else None)
+    config = config_of(source, counters, remote=engine.address if source == "dcgm" else None, **more)
     environment = ("env", f"{VARIABLE}={path}", f"LD_LIBRARY_PATH={folder / source}")
     flow = flow_over(
         Reader(config, TIMINGS, (*environment, *COMMAND)),
