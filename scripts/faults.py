@@ -40,6 +40,7 @@ SECTIONS = (
     FaultSection("GPUs and values", "test_gpu_faults"),
     FaultSection("Kubelet", "test_kubelet_faults"),
     FaultSection("Configuration", "test_config_faults"),
+    FaultSection("State file", "test_state_file_faults"),
     FaultSection("Programs", "test_process_faults"),
     FaultSection("Watcher: API server", "test_watcher_faults"),
 )
