@@ -50,7 +50,7 @@ def test_a_mistake_in_a_variable_is_one_message_and_exit_code_2():
 
 
 def test_a_malformed_address_of_a_host_engine_is_one_message_and_exit_code_2():
-    problem = "'[::1' is neither host:port, tcp://host:port, [IPv6]:port nor unix:///path\n"
+    problem = "'[::1' is none of host:port, tcp://host:port, [IPv6]:port, unix:///path and vsock://cid:port\n"
     for origin, done in (
         ("-r", gpugauge("-r", "[::1")),
         ("DCGM_REMOTE_HOSTENGINE_INFO", gpugauge(DCGM_REMOTE_HOSTENGINE_INFO="[::1")),
