@@ -105,12 +105,11 @@ def test_other_gpus_that_are_lost_or_have_an_xid_meanwhile_are_read_as_ever(scen
 
 @pytest.mark.usefixtures("ended")
 def test_a_wait_for_events_that_hangs_costs_the_xids_of_that_gpu_until_it_returns(scenario_table, open_source):
-    table, source = scenario_table("whole"), open_source(TEMPERATURE, XID)
+    # From the start: however late a thread begins to wait, it hangs.
+    hang = CallFault("nvmlEventSetWait_v2", for_=10, hang=True, device=UUIDS[0])
+    table = scenario_table(with_events("whole", hang, XidEvent(UUIDS[0], 5, 63), XidEvent(UUIDS[1], 5, 31)))
+    source = open_source(TEMPERATURE, XID)
     source.read()
-    hang = CallFault("nvmlEventSetWait_v2", at=1, for_=9, hang=True, device=UUIDS[0])
-    table.scenario = with_events("whole", hang, XidEvent(UUIDS[0], 5, 63), XidEvent(UUIDS[1], 5, 31))
-    table.tick(2)
-    time.sleep(0.3)  # every thread waits anew within this time
     table.tick(6)
     assert [report.uuid for report in wait_for_xids(source, 31)] == [UUIDS[1]]
     assert source.read().down == ()
