@@ -273,7 +273,9 @@ class _TableRows:
 
     def _timestamp(self, t: float) -> int:
         """Return scenario time `t` in microseconds since the epoch."""
-        return round((self.now - (self.state.t - t)) * 1e6)
+        # When the scenario began is a difference of large numbers: without rounding, the time of one and the same event
+        # would be another microsecond in each table.
+        return round((round(self.now - self.state.t, 3) + t) * 1e6)
 
     def faults(self) -> Iterator[bytes]:
         entities = {address: (kind, entity) for address, kind, entity, _ in self._addresses()}

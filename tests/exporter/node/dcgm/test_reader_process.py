@@ -1,12 +1,17 @@
 """The dcgm source in a reader process, over the fake library: hangs, crashes and a restart of the engine."""
 
+import os
+import signal
 import time
 
 import pytest
 
+from exporter.node.devices.counters_file import parse
 from exporter.node.reader.supervisor import Reader, ReaderTimings
 from exporter.source import SourceError
-from tests.exporter.node.dcgm.fixture import document, gpu_spec, samples_of_gpu
+from tests.exporter.node.dcgm.fixture import document, gpu_spec, samples_of_gpu, uuid_of
+from tests.exporter.node.scenario_flow import flow_over, series_of
+from tests.waiting import until
 
 pytestmark = pytest.mark.process
 
@@ -79,3 +84,25 @@ def test_the_same_process_reads_before_and_after_a_restart_of_the_engine(engine_
     engine.jump(AFTER)
     read_until(engine, reader, answered)
     assert reader.pid == first
+
+
+def test_xids_that_another_reader_process_reports_again_are_not_counted_again(engine_of):
+    xids = [{"event": "xid", "device": uuid_of(0), "at": at, "xid": 31} for at in (0.0, 0.001)]
+    engine = engine_of(document(gpu_spec(0), events=xids), clock=time.time)
+    reader = Reader(engine.config(150, 230, interval=5.0), PATIENT)
+    flow = flow_over(reader, None, parse("DCGM_FI_DEV_GPU_TEMP, gauge, T.", "f"), lambda: 0.0)
+
+    def series(name):
+        engine.tick()
+        found = series_of(flow.exposition().text)
+        return {dict(pairs)["xid"]: value for (metric, pairs), value in found.items() if metric == name and value}
+
+    try:
+        until(lambda: series("gpugauge_xid_errors_total") == {"31": 2})
+        times = series("gpugauge_xid_last_timestamp_seconds")
+        os.kill(reader.pid, signal.SIGKILL)
+        until(lambda: series("gpugauge_xid_errors_total") and reader.restarts == 1)
+        assert series("gpugauge_xid_errors_total") == {"31": 2}
+        assert series("gpugauge_xid_last_timestamp_seconds") == times
+    finally:
+        flow.pipeline.close()
