@@ -16,7 +16,7 @@ import pynvml
 from bench.fixture import ROOT
 from bench.process import RunningExporter, running
 from tests.gpu.capture import masked
-from tests.gpu.reference import NUMBERS, Exposition, NoGpuError, differences, gpus, nvidia_smi, within
+from tests.gpu.reference import NUMBERS, Exposition, NoGpuError, differences, gpus, is_whole, nvidia_smi, within
 
 ENGINE, SM, TENSOR = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"
 UTILIZATION, USED = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED"
@@ -35,6 +35,7 @@ SETTLE_COLLECTIONS, LOAD_COLLECTIONS = 3, 8
 LOAD_SECONDS = 18.0
 FULL = 0.9
 LIMIT_SECONDS = 30.0
+MIG_ENABLED = "the GPU is MIG-enabled"
 MEMORY_SHARE = 0.1
 
 
@@ -105,6 +106,8 @@ def load(*arguments: object) -> Iterator[Load]:
         try:
             started = Load(process)
             started.uuid = started.line()["uuid"]
+            if not is_whole(gpus().get(started.uuid, {})):
+                raise NotCheckedError(MIG_ENABLED)
             yield started
         finally:
             process.kill()
@@ -138,8 +141,10 @@ def check_nvml(machine: Machine) -> str:
 
 def check_values(machine: Machine) -> str:
     """Identity and values are those of nvidia-smi."""
-    before, theirs = machine.collections(1)[0], gpus()
+    before, theirs = machine.collections(1)[0], {uuid: row for uuid, row in gpus().items() if is_whole(row)}
     after = machine.collections(1)[0]
+    if not theirs:
+        raise NotCheckedError(MIG_ENABLED)
     found = [difference for row in theirs.values() for difference in differences(row, before, after)]
     if found:
         raise CheckFailedError("; ".join(found))

@@ -38,7 +38,8 @@ NUMBERS = (
 """MiB, degrees, watts, MHz and percent: in the units of both. What moves by itself may differ by what it moves."""
 TEXTS = {"index": "gpu", "pci.bus_id": "pci_bus_id", "name": "modelName", "driver_version": "DCGM_FI_DRIVER_VERSION"}
 """nvidia-smi's columns and our labels that must be equal."""
-COLUMNS = ("uuid", "serial", *TEXTS, *(each.column for each in NUMBERS))
+MIG = "mig.mode.current"
+COLUMNS = ("uuid", "serial", MIG, *TEXTS, *(each.column for each in NUMBERS))
 
 
 class NoGpuError(Exception):
@@ -77,6 +78,11 @@ def parse(text: str) -> dict[str, dict[str, str]]:
             row = {column: cell.strip() for column, cell in zip(COLUMNS, cells, strict=True)}
             found[row["uuid"]] = {column: cell for column, cell in row.items() if cell not in ABSENT}
     return found
+
+
+def is_whole(row: Mapping[str, str]) -> bool:
+    """Whether a GPU is not MIG-enabled: else its MIG devices have most of the values, and nvidia-smi has none."""
+    return row.get(MIG) != "Enabled"
 
 
 @dataclass(frozen=True)

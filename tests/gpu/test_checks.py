@@ -13,7 +13,7 @@ from tests.fakes.build import CUDA, build, put
 from tests.fakes.scenario_table import VARIABLE, ScenarioTable
 from tests.gpu.__main__ import MOST_SECONDS, NO_GPU
 from tests.gpu.checks import CHECKS, no_gpu
-from tests.gpu.reference import COLUMNS
+from tests.gpu.reference import COLUMNS, MIG
 
 ROOT = Path(__file__).parents[2]
 MOMENT = 60.0
@@ -46,6 +46,7 @@ def row(gpu):
     cells = {
         "uuid": spec.uuid,
         "serial": spec.serial,
+        MIG: "Disabled",
         "index": str(spec.index),
         "pci.bus_id": spec.pci_bus_id,
         "name": spec.model,
@@ -87,6 +88,15 @@ def test_a_load_that_cannot_run_is_not_checked_with_the_reason(node):
     code, said = run("duty cycle 50%", "memory")
     assert code == 0
     assert all("not checked  libcuda.so.1 cannot be loaded: " in line for line in said.splitlines()), said
+
+
+@pytest.mark.process
+def test_a_mig_enabled_gpu_is_compared_with_nothing_and_gets_no_load(node, tmp_path):
+    put(CUDA, tmp_path / "lib")
+    node.write_text(node.read_text().replace("Disabled", "Enabled"))
+    code, said = run("values beside nvidia-smi", "duty cycle 50%", "NVML")
+    assert code == 0
+    assert [line.split("  ")[-1].strip() for line in said.splitlines()] == ["the GPU is MIG-enabled"] * 2 + ["8 GPUs"]
 
 
 @pytest.mark.process

@@ -19,7 +19,8 @@ from tests.gpu.reference import (
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 ROW = {
-    "uuid": UUID, "serial": "1654922012345", "index": "0", "pci.bus_id": "00000000:07:00.0", "name": "NVIDIA H200",
+    "uuid": UUID, "serial": "1654922012345", "mig.mode.current": "Disabled", "index": "0",
+    "pci.bus_id": "00000000:07:00.0", "name": "NVIDIA H200",
     "driver_version": "570.133.20", "memory.total": "143771", "memory.used": "4096", "temperature.gpu": "41",
     "power.draw": "120.50", "enforced.power.limit": "700.00", "clocks.sm": "345", "clocks.mem": "3201",
     "utilization.gpu": "0",
