@@ -38,7 +38,7 @@ def memory_section(node: BenchNode, fakes: RunningFakes, settle: float = SETTLE_
         after = _rows("with fake libdcgm", process, None)
     remarks = (
         "Both map the interpreter and its libraries: the sum counts those pages twice, though they are in memory once.",
-        "The fake library is far smaller than libdcgm: the budget of 160 MiB with an embedded engine needs a GPU node.",
+        "The fake library is far smaller than libdcgm: the budget of 130 MB with an embedded engine needs a GPU node.",
     )
     return BenchSection(f"Memory: {node.name}, attribution on", [*before, *after], remarks)
 
