@@ -30,8 +30,8 @@ TIMED_OUT = -29
 """A status of libdcgm."""
 NOT_UTF_8 = "\udcff"
 """In a scenario: the byte 0xFF."""
-VALUES = 8 * 23
-"""Of eight healthy GPUs: the rows of the default file but vGPU license and XID, which NVML does not have."""
+VALUES = 8 * 24
+"""Of eight healthy GPUs: the rows of the default file but vGPU license, which NVML does not have."""
 
 
 def settled(node):

@@ -20,8 +20,8 @@ READ = "dcgmEntitiesGetLatestValues"
 DRIVER_MISSING = -56
 NOT_LOADED, MISMATCH = 9, 18
 """NVML_ERROR_DRIVER_NOT_LOADED and NVML_ERROR_LIB_RM_VERSION_MISMATCH (nvml.h)."""
-VALUES = 8 * 23
-"""Of eight healthy GPUs: the rows of the default file but vGPU license and XID."""
+VALUES = 8 * 24
+"""Of eight healthy GPUs: the rows of the default file but vGPU license."""
 INTERVAL = INTERVAL_MS / 1000
 TIMINGS = ReaderTimings()
 NO_DEVICES = ("DCGM_", "gpugauge_device_info")
