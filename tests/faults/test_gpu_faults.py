@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from exporter.backoff import LONGEST_PAUSE
-from exporter.node.dcgm.sampling import PROFILING_PAUSES
+from exporter.node.dcgm.sampling import BASIC_PAUSES, PROFILING_PAUSES
 from exporter.node.devices.counters_file import parse
 from exporter.node.simulation.document import CallFault, GpuLoss, SampleFault
 from exporter.node.simulation.scenario import Scenario, load
-from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec
+from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, uuid_of
 from tests.exporter.node.dcgm.rejecting_library import rejecting
 from tests.exporter.node.exporter_process import INTERVAL_MS
 from tests.exporter.node.scenario_flow import flow_over
@@ -26,6 +26,8 @@ INTERVAL = INTERVAL_MS / 1000
 FIRST = load("whole").document.devices[0].uuid
 NOT_SUPPORTED = 3
 """NVML_ERROR_NOT_SUPPORTED (nvml.h)."""
+GENERIC_ERROR = -3
+"""A status of libdcgm."""
 TIMED_OUT = -29
 """A status of libdcgm."""
 NOT_UTF_8 = "\udcff"
@@ -63,8 +65,52 @@ def test_a_lost_gpu_costs_its_own_series_and_makes_nothing_unready(exporter, row
     shown = row.wait_until_shown(node.scraper.get)
     assert shown.value("gpugauge_device_up", UUID=FIRST) == 0
     assert of_gpu(shown, FIRST) == set()
-    others = {sample for sample in before.state() if dict(sample[1]).get("UUID") not in (None, FIRST)}
-    assert others <= shown.state()
+    assert others_of(before) <= shown.state()
+    node.set_events()
+    row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
+
+
+def others_of(exposed):
+    """The series of every GPU but the first, as far as they do not change with time."""
+    return {sample for sample in exposed.state() if dict(sample[1]).get("UUID") not in (None, FIRST)}
+
+
+@fault(
+    name="DCGM does not support one of the GPUs, such as an old display adapter",
+    shows=(
+        "gpugauge_device_up 0",
+        "gpugauge_devices_observed 7",
+        "gpugauge_devices_expected 8",
+        'gpugauge_source_up{source="dcgm"} 1',
+    ),
+    recovery="none: its values can only be read through NVML (`--source nvml`)",
+)
+def test_a_gpu_that_is_not_supported_costs_its_own_series(exporter, row):
+    node = exporter(scenario="whole")
+    before = settled(node)
+    node.set_events(GpuLoss(FIRST, node.scenario_time(), state="unsupported"))
+    shown = row.wait_until_shown(node.scraper.get)
+    assert of_gpu(shown, FIRST) == set()
+    assert others_of(before) <= shown.state()
+
+
+@fault(
+    name="The host engine rejects calls for one of its GPUs",
+    shows=(
+        "gpugauge_device_up 0",
+        "gpugauge_devices_observed 7",
+        'gpugauge_source_up{source="dcgm"} 1',
+        'gpugauge_source_problem{source="dcgm",reason="engine_error"} 1',
+    ),
+    pause=BASIC_PAUSES[1],
+)
+def test_a_gpu_that_the_engine_rejects_costs_its_own_series(exporter, row):
+    node = exporter(scenario="whole")
+    before = settled(node)
+    node.set_events(CallFault("dcgmEntitiesGetLatestValues", status=GENERIC_ERROR, device=FIRST))
+    shown = row.wait_until_shown(node.scraper.get)
+    assert of_gpu(shown, FIRST) == set()
+    assert others_of(before) <= shown.state()
     node.set_events()
     row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
 
@@ -84,7 +130,7 @@ def test_a_gpu_whose_calls_hang_costs_its_own_series_in_every_collection(exporte
     before, reader = settled(node), node.reader_pid()
     node.set_events(CallFault("nvmlDeviceGetMemoryInfo_v2", hang=True, device=FIRST))
     row.wait_until_shown(node.scraper.get)
-    others = {sample for sample in before.state() if dict(sample[1]).get("UUID") not in (None, FIRST)}
+    others = others_of(before)
     number = node.scraper.count
     until(lambda: node.scraper.count > number + 60)
     for _, scrape in node.scraper.recent.copy():
@@ -243,5 +289,30 @@ def test_while_profiling_is_in_use_only_profiling_is_missing(tmp_path, row):
             in_use.clear()
             engine.at(row.pause)
             row.wait_until_recovered(get, lambda exposed: bool(exposed.named("DCGM_FI_PROF_")), IN_PROCESS_INTERVAL)
+    finally:
+        engine.close()
+
+
+@fault(
+    name="The engine lacks the profiling module that one of the GPUs needs",
+    shows=(
+        'gpugauge_source_problem{source="dcgm",reason="profiling_module_not_loaded"} 1',
+        'gpugauge_field_unsupported_devices{field="DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",reason="not_supported"} 1',
+        'gpugauge_source_up{source="dcgm"} 1',
+        "gpugauge_device_up 1",
+        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE > 0",
+    ),
+    recovery="with the package datacenter-gpu-manager-4-proprietary, once the engine is restarted",
+)
+def test_a_gpu_that_cannot_be_profiled_leaves_profiling_to_the_others(tmp_path, row):
+    engine = EngineFixture(tmp_path, document(gpu_spec(0), gpu_spec(1, architecture="turing"), profiling_module=False))
+    counters = parse("DCGM_FI_DEV_GPU_TEMP, gauge, x\nDCGM_FI_PROF_PIPE_TENSOR_ACTIVE, gauge, x", "counters.csv")
+    source = engine.source(*(field.id for field in counters.fields))
+    try:
+        with collecting(flow_over(source, None, counters, lambda: engine.now).pipeline.collect) as get:
+            until(lambda: Exposed(get("/metrics")[1]).named("DCGM_") == {"DCGM_FI_DEV_GPU_TEMP"})
+            engine.at(1.0)
+            shown = row.wait_until_shown(get)
+            assert of_gpu(shown, uuid_of(1)) == {"DCGM_FI_DEV_GPU_TEMP"}
     finally:
         engine.close()

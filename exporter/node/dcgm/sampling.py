@@ -12,6 +12,7 @@ from exporter.node.dcgm import layout
 from exporter.node.dcgm.clocks import Clocks
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.inventory import EngineInventory
+from exporter.node.dcgm.keeping import Identities, Watched, identities_of, kept_watches, not_kept
 from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.links import EngineLinks, link_targets
 from exporter.node.dcgm.reads import BatchRead, batch_reads
@@ -59,7 +60,8 @@ class Sampling:
         self._last_xids: list[XidReport] = []
         """Of watches that have ended since the last read."""
         self._targets: list[WatchTarget] = []
-        self._watched: list[WatchTarget] = []
+        self._watched: list[Watched] = []
+        self._identities: Identities = {}
         self._reads: list[BatchRead] = []
         self._rejected: list[RejectedTarget] = []
         """What the engine does not watch now."""
@@ -72,39 +74,27 @@ class Sampling:
         self._profiled_from = float("-inf")
 
     def start(self, inventory: EngineInventory, links: EngineLinks) -> None:
-        """Watch every wanted field of these devices and links, and nothing else. Raises SourceError."""
+        """Watch every wanted field of these devices and links; what is watched already stays so. Raises SourceError."""
         # A GPU that is lost now cannot be watched again, and an XID may say why.
         self._last_xids += self._xids_of_ending_watches()
-        self._watches.close()
-        self._watched = []
-        self._begin(inventory, links)
-
-    def change(self, inventory: EngineInventory, links: EngineLinks, wanted: Mapping[int, WantedField]) -> None:
-        """Watch these fields of the same devices instead. What is watched already stays so. Raises SourceError.
-
-        A profiling field that is watched anew has no value for an interval.
-        """
-        self.wanted = wanted
-        pieces = {piece for target in self._all_targets(inventory, links) for piece in self._pieces(target)}
-        for target in self._watched:
-            if target not in pieces:
-                self._watches.discard(target)
-        self._watched = [target for target in self._watched if target in pieces]
-        self._begin(inventory, links)
-
-    def _begin(self, inventory: EngineInventory, links: EngineLinks) -> None:
-        """Watch what is not watched yet."""
+        identities = identities_of(inventory, links)
         self._targets, self._rejected = self._all_targets(inventory, links), []
+        kept = kept_watches(self._watched, self._targets, self._identities, identities)
+        remaining = {watched.made for watched in kept}
+        for watched in self._watched:
+            if watched.made not in remaining:
+                self._watches.discard(watched.made)
+        self._watched, self._identities = kept, identities
         # Profiling fields last: whatever fails there, the others are watched by then.
-        self._watch(sorted(self._targets, key=_is_profiling))
+        self._watch(sorted(not_kept(self._targets, kept), key=_is_profiling))
 
     def watch_again(self, targets: Sequence[WatchTarget]) -> None:
         """End the watches of these targets and make them anew. All others remain: profiling would be blank at first."""
-        again = [watched for watched in self._watched if any(watched.overlaps(target) for target in targets)]
-        for target in again:
-            self._watches.discard(target)
+        again = [watched for watched in self._watched if any(watched.made.overlaps(target) for target in targets)]
+        for watched in again:
+            self._watches.discard(watched.made)
         self._watched = [watched for watched in self._watched if watched not in again]
-        self._watch(again)
+        self._watch([watched.read for watched in again])
 
     def retry(self) -> None:
         """Try again, where it is time, to watch and to read what was rejected; all other watches remain."""
@@ -122,7 +112,7 @@ class Sampling:
             for part, (batch, decoded) in self._read_parts(batch_read):
                 made.append(part)
                 (found.link_batches if part.target.of_links else found.batches).append(batch)
-                found.xids += self._xids.new_reports(part.target, decoded)
+                found.xids += self._xids.new_reports(part.target, decoded, self._made(part.target))
                 found.counts.update(self._counted(part, decoded))
                 found.suspect += [part.target] if decoded.suspect else []
         require_any(made, [each.error for each in self._unread])
@@ -154,7 +144,11 @@ class Sampling:
         for batch_read in self._reads:
             if batch_read.target.watch == "event":
                 for part, (_, decoded) in self._read_parts(batch_read):
-                    yield from self._xids.new_reports(part.target, decoded)
+                    yield from self._xids.new_reports(part.target, decoded, self._made(part.target))
+
+    def _made(self, target: WatchTarget) -> WatchTarget:
+        """Return the watch, as it was made, that samples a target which is read."""
+        return next((each.made for each in self._watched if each.made.contains(target)), target)
 
     def _all_targets(self, inventory: EngineInventory, links: EngineLinks) -> list[WatchTarget]:
         fields = tuple(self.wanted.values())
@@ -165,13 +159,12 @@ class Sampling:
         return target.split(layout.ENTITIES_PER_CALL[self._connection.library.major])
 
     def _watch(self, targets: Sequence[WatchTarget]) -> None:
-        watched = frozenset(self._watched)
-        new = [piece for target in targets for piece in self._pieces(target) if piece not in watched]
-        for piece in new:
-            narrowed = self._watcher.watch(piece)
-            self._watched += narrowed.accepted
-            self._rejected += narrowed.rejected
-        if any(map(_is_profiling, new)):
+        for target in targets:
+            for piece in self._pieces(target):
+                narrowed = self._watcher.watch(piece)
+                self._watched += [Watched(made, made) for made in narrowed.accepted]
+                self._rejected += narrowed.rejected
+        if any(map(_is_profiling, targets)):
             # Blank until one interval later (4.6.0, measured), that is, in the first read at least.
             self._profiled = False
             more = watch_interval("profiling", self._interval) - self._interval
@@ -179,7 +172,7 @@ class Sampling:
         if any(not _is_profiling(target) for target in self._targets):
             errors = [each.error for each in self._rejected if not _is_profiling(each.target)]
             require_any(self._watched, [*errors, *self._watches.unknown.values()])
-        self._reads = list(batch_reads(self._watched, self.wanted, self._interval))
+        self._reads = list(batch_reads([each.read for each in self._watched], self.wanted, self._interval))
         self._unread = []
         self._plan_retries()
 

@@ -150,7 +150,8 @@ class EngineSession:
         """Watch other fields of the same devices."""
         self._system_values = self._read_system(self._system_fields())
         self._links = find_links(self._connection, self._inventory, self._wanted)
-        self._sampling.change(self._inventory, self._links, self._wanted)
+        self._sampling.wanted = self._wanted
+        self._sampling.start(self._inventory, self._links)
         self._changed = False
 
     def _watch_again(self, inventory: EngineInventory) -> None:

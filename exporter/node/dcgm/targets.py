@@ -50,6 +50,11 @@ class WatchTarget:
             same and not set(self.entities).isdisjoint(other.entities) and not set(self.fields).isdisjoint(other.fields)
         )
 
+    def contains(self, other: "WatchTarget") -> bool:
+        """Whether every entity and field of the other target is in this one."""
+        same = self.watch == other.watch
+        return same and set(other.entities) <= set(self.entities) and set(other.fields) <= set(self.fields)
+
     def restricted_to(self, entities: Entities, fields: tuple[int, ...]) -> "WatchTarget":
         """Return the target of these of its entities and these fields."""
         own = {entity: position for position, entity in enumerate(self.entities)}

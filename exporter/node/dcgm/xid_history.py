@@ -33,10 +33,11 @@ class XidHistory:
         self.problems: dict[Entities, tuple[str, str]] = {}
         """(reason, message) by the entities whose stored XIDs could not be fetched when there last was one."""
 
-    def new_reports(self, target: WatchTarget, read: DecodedRead) -> list[XidReport]:
+    def new_reports(self, target: WatchTarget, read: DecodedRead, made: WatchTarget) -> list[XidReport]:
         """Return the XIDs since the last read of this target; the first time all that the engine has stored.
 
-        Raises StatusError only where the failure is the engine's.
+        `made` is the watch that samples the target; it may have more entities. Raises StatusError only where the
+        failure is the engine's.
         """
         if target.watch != "event" or field_ids.XID not in target.fields:
             return []
@@ -46,7 +47,7 @@ class XidHistory:
         changed = [until[entity] for entity in newest if newest[entity] > until[entity]]
         if not changed:
             return []
-        found = self._fetch(target, min(changed) + 1, list(_newest_values(target, read, column)))
+        found = self._fetch(made, min(changed) + 1, list(_newest_values(target, read, column)))
         self._until |= {entity: max(newest[entity], until[entity]) for entity in newest}
         gpu_of = dict(zip(target.entities, target.entity_gpus, strict=True))
         return [
@@ -58,18 +59,18 @@ class XidHistory:
             and until[value.entity] < value.timestamp <= newest[value.entity]
         ]
 
-    def _fetch(self, target: WatchTarget, since: int, newest: list[StoredValue]) -> list[StoredValue]:
+    def _fetch(self, made: WatchTarget, since: int, newest: list[StoredValue]) -> list[StoredValue]:
         """Return the values stored since that time; the newest alone where the engine does not answer the request."""
-        groups = self._watches.groups(target.entities, target.fields)
+        groups = self._watches.groups(made.entities, made.fields)
         status, found = (layout.OK, []) if groups is None else self._connection.stored_values(groups, since)
         if status in _OF_THE_ENGINE:
             raise StatusError("dcgmGetValuesSince_v2", status)
-        self.problems.pop(target.entities, None)
+        self.problems.pop(made.entities, None)
         if status in _COMPLETE and found:
             return found
         if newest:
             message = f"of several XIDs between two reads only the last is counted: status {status}"
-            self.problems[target.entities] = (DcgmReason.XIDS_INCOMPLETE, message)
+            self.problems[made.entities] = (DcgmReason.XIDS_INCOMPLETE, message)
         return newest
 
 

@@ -652,14 +652,68 @@ def lost(number, at, **more):
     return {"event": "lost", "device": uuid_of(number), "at": at, **more}
 
 
+class DiscoveryTimes(WatchTimes):
+    """libdcgm that records when the driver is asked, which only a discovery does."""
+
+    def status(self, function, *arguments):
+        live = function == "dcgmEntitiesGetLatestValues" and arguments[5] == layout.LIVE_DATA
+        if live and self.engine.t not in self.times:
+            self.times.append(self.engine.t)
+        return DcgmLibrary.status(self, function, *arguments)
+
+
 def test_a_lost_gpu_which_has_no_uuid_any_more_causes_no_discovery_after_the_first(engine_of):
     engine = engine_of(document(gpu_spec(0), gpu_spec(1), events=[lost(1, 10.0)]))
     libraries = []
-    source = engine.source(150, load=lambda path: libraries.append(WatchTimes(path, engine)) or libraries[-1])
+    source = engine.source(150, load=lambda path: libraries.append(DiscoveryTimes(path, engine)) or libraries[-1])
     for second in range(60):
         engine.at(float(second))
         source.read()
     assert libraries[0].times == [0, 10]
+
+
+def test_when_a_gpu_is_lost_and_comes_back_the_others_keep_every_value(engine_of):
+    """A watch that is made anew has no profiling values for an interval."""
+    engine = engine_of(document(gpu_spec(0), gpu_spec(1), gpu_spec(2), events=[lost(0, 10.0, **{"for": 10.0})]))
+    source = engine.source(150, 1004, 230)
+    before = samples(engine.settled(source))
+    others = {key: value for key, value in before.items() if key[0] != uuid_of(0)}
+    for second in range(2, 30):
+        engine.at(float(second))
+        values = samples(source.read())
+        assert others.items() <= values.items()
+    assert values == before
+
+
+def test_when_one_gpu_has_other_mig_devices_the_others_keep_every_value(engine_of):
+    changes = [
+        {"event": "mig", "device": uuid_of(0), "at": at, "instances": [instance_spec(gi, tag=f"{at}-")]}
+        for at, gi in ((5.0, 2), (9.0, 1), (13.0, 2), (17.0, 1))
+    ]
+    gpus = (mig_gpu_spec(instance_spec(1)), mig_gpu_spec(instance_spec(1), number=1), gpu_spec(2))
+    engine = engine_of(document(*gpus, events=changes))
+    source = engine.source(150, 252, 1004)
+    before = samples(engine.settled(source))
+    others = {key: value for key, value in before.items() if key[0] != uuid_of(0)}
+    assert len(others) == 3 + 3
+    for second in range(2, 25):
+        engine.at(float(second))
+        values = samples(source.read())
+        assert others.items() <= values.items()
+    assert values.keys() == before.keys()
+
+
+def test_when_gpus_are_lost_and_come_back_many_times_there_are_still_free_groups(engine_of):
+    losses = [lost(number, 10.0 * at + number, **{"for": 5.0}) for at in range(40) for number in range(3)]
+    engine = engine_of(document(gpu_spec(0), gpu_spec(1), gpu_spec(2), events=losses))
+    libraries = []
+    source = engine.source(150, 1004, load=lambda path: libraries.append(CountingLibrary(path)) or libraries[-1])
+    for second in range(420):
+        engine.at(float(second))
+        readings = source.read()
+    assert len(samples(readings)) == 6
+    calls = libraries[0].calls
+    assert calls["dcgmGroupCreate"] - calls["dcgmGroupDestroy"] <= 4
 
 
 def test_a_gpu_that_is_lost_while_the_engine_restarts_is_still_known(engine_of):
@@ -688,7 +742,7 @@ def test_the_pause_before_everything_is_watched_again_doubles_until_the_topology
     for second in range(40):
         engine.at(float(second))
         source.read()
-    assert libraries[0].times == [0, 7, 12, 20, 25, 35]
+    assert libraries[0].times == [0, 7, 12, 25, 35]
 
 
 def test_devices_of_an_engine_whose_clock_is_off_are_discovered_but_their_values_are_stale(engine_of):
