@@ -29,6 +29,8 @@ _GRACE = 10.0
 _STOP_SECONDS = 5.0
 _OFF = (WatchReason.FORBIDDEN, WatchReason.NOT_SERVED)
 """Why an optional kind is not read, and not for want of health."""
+_NOT_SERVED_SECONDS = 60.0
+"""How long to wait before a kind that is not served is asked for again: CRDs are installed once."""
 
 
 class Reflector:
@@ -188,7 +190,9 @@ class Reflector:
             # Nothing is wrong with the API server: the objects are listed at once, whatever happened before.
             self._expired = True
             return
-        self._stopping.wait((error.retry_after or 0.0) + self._backoff.failed() * (0.5 + self._jitter() / 2))
+        not_served = self._kind.optional and error.reason == WatchReason.NOT_SERVED
+        pause = _NOT_SERVED_SECONDS if not_served else self._backoff.failed()
+        self._stopping.wait((error.retry_after or 0.0) + pause * (0.5 + self._jitter() / 2))
 
     def _record(self, error: ApiError) -> None:
         """Count and log a failure, or note that an optional kind is not read."""

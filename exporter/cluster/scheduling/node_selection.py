@@ -9,6 +9,7 @@ from exporter.gpu_names import canonical_model
 ANY_MODEL = "any"
 PRODUCT = "nvidia.com/gpu.product"
 """The label by which pods select nodes with one GPU model."""
+HOSTNAME = "kubernetes.io/hostname"
 CORDON_TAINT: Taint = ("node.kubernetes.io/unschedulable", "", "NoSchedule")
 NOT_READY_TAINT: Taint = ("node.kubernetes.io/not-ready", "", "NoSchedule")
 """The taints that stand for a cordon and for a node that is not ready: who tolerates them may use such a node."""
@@ -134,5 +135,8 @@ def keys_of(constraints: SchedulingConstraints) -> set[str]:
 
 
 def by_name(constraints: SchedulingConstraints) -> bool:
-    """Whether the pod selects nodes by their names."""
-    return any(requirement.field for term in constraints.terms or () for requirement in term)
+    """Whether the pod selects nodes one by one: by their names, or by the label that repeats the name."""
+    if any(key == HOSTNAME for key, _ in constraints.selector):
+        return True
+    every = (requirement for term in constraints.terms or () for requirement in term)
+    return any(requirement.field or requirement.key == HOSTNAME for requirement in every)

@@ -7,11 +7,12 @@ import msgspec
 
 from exporter.cluster.kubernetes.events import Event
 from exporter.cluster.kubernetes.records import Node, Pod
+from exporter.cluster.scheduling.cluster_state import ClusterState
 from exporter.cluster.scheduling.device_claims import DeviceObjects
 from exporter.cluster.scheduling.free_capacity import NodeGroup, node_groups, requested
 from exporter.cluster.scheduling.node_selection import by_name
 from exporter.cluster.scheduling.pending_reason import PendingReason
-from exporter.cluster.scheduling.verdict import ClusterState, message_of, pending_reason, waits_for_gang
+from exporter.cluster.scheduling.verdict import message_of, pending_reason, waits_for_gang
 from exporter.gpu_names import GpuResources
 
 _MAX_COMPARISONS = 200_000
@@ -90,7 +91,8 @@ def _cluster_state(objects: ClusterObjects, pending: list[Pod]) -> ClusterState:
     waiting = [pod for pod in pending if not pod.node and not pod.gated]
     return ClusterState(
         objects.gpus,
-        groups=_groups(objects, waiting),
+        groups=_groups(objects, [pod for pod in waiting if not by_name(pod.constraints)]),
+        single_nodes=_groups(objects, [pod for pod in waiting if by_name(pod.constraints)]),
         node_names=None if objects.nodes is None else frozenset(node.name for node in objects.nodes),
         claimable_known=objects.devices.slices is not None and objects.devices.classes is not None,
         gangs=frozenset(
@@ -116,12 +118,15 @@ def _remade(objects: ClusterObjects, waiting: list[Pod]) -> tuple[NodeGroup, ...
 
 
 def _groups(objects: ClusterObjects, waiting: list[Pod]) -> tuple[NodeGroup, ...] | None:
-    """The nodes to compare with, unless they are unknown or that would take too many comparisons."""
+    """The nodes to compare these pods with, unless they are unknown or that would take too many comparisons.
+
+    The pods either all select nodes one by one, or none of them does.
+    """
     tried = [pod for pod in waiting if pod.scheduled and pod.scheduled.reason != "SchedulingGated"]
     if objects.nodes is None or not tried:
         return None
     cases = len({(pod.constraints, pod.requests, pod.scheduled and pod.scheduled.message) for pod in tried})
-    if any(by_name(pod.constraints) for pod in tried) and cases * len(objects.nodes) > _MAX_COMPARISONS:
+    if by_name(tried[0].constraints) and cases * len(objects.nodes) > _MAX_COMPARISONS:
         return None
     groups = node_groups(objects.nodes, requested(objects.pods), tried, objects.devices)
     return groups if cases * len(groups) <= _MAX_COMPARISONS else None

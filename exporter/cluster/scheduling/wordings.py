@@ -158,7 +158,6 @@ ANYWHERE = (
     Wording("over quota", Cause.QUOTA),  # KAI
     Wording("didn't have enough resources within the topology", Cause.TOPOLOGY),  # KAI
     Wording("CSI driver is not installed on the node", Cause.VOLUME),
-    Wording("is being deleted", Cause.VOLUME),
     Wording("ResourceClaim not created yet", Cause.CLAIM),
     Wording("was not created for Pod", Cause.CLAIM),
     Wording("device class", Cause.CLAIM),

@@ -137,7 +137,6 @@ OF_PODS = [
         "0/3 nodes are available: node(s) didn't satisfy plugins [NodeAffinity VolumeBinding] simultaneously.",
         Cause.VOLUME,
     ),
-    ("0/3 nodes are available: the object is being deleted.", Cause.VOLUME),
     ("All PostFilter plugins are skipped", Cause.NO_WORD),
     # groups of Kubernetes itself, 1.35 and 1.36
     ("waiting for minCount pods from a gang to appear in scheduling queue", Cause.GANG),

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from exporter.cluster.kubernetes.events import Event
+from exporter.cluster.scheduling.cluster_state import ClusterState
 from exporter.cluster.scheduling.device_claims import DeviceObjects
 from exporter.cluster.scheduling.free_capacity import node_groups, requested
 from exporter.cluster.scheduling.node_selection import demanded_model
 from exporter.cluster.scheduling.pending_pods import ClusterObjects, pending_pods
 from exporter.cluster.scheduling.pending_reason import PendingReason
-from exporter.cluster.scheduling.verdict import ClusterState, pending_reason
+from exporter.cluster.scheduling.verdict import pending_reason
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, NOW, node, pod, view
 
@@ -37,7 +38,7 @@ def reason_of(given, nodes=None, others=(), **known):
     records = [node(each) for each in nodes]
     groups = node_groups(records, requested([pod(each) for each in others]), [one], DeviceObjects())
     names = frozenset(each.name for each in records)
-    return pending_reason(one, replace(state, groups=groups, node_names=names))
+    return pending_reason(one, replace(state, groups=groups, single_nodes=groups, node_names=names))
 
 
 def unschedulable(message, given=POD):
@@ -636,6 +637,19 @@ def test_for_many_pods_that_select_nodes_by_name_on_a_large_cluster_the_message_
     many = view([named(f"n{number}") for number in range(500)], nodes).pending
     assert {each.reason for each in few} == {PendingReason.TAINT}
     assert {each.reason for each in many} == {PendingReason.INSUFFICIENT_GPU}
+
+
+@pytest.mark.parametrize("key", ["kubernetes.io/hostname", "zone"])
+def test_pods_that_select_nodes_one_by_one_do_not_keep_others_from_being_compared(key):
+    nodes = [objects.node(f"n{number}", {GPU: 8}, {**A100, key: f"n{number}"}, [TEAM]) for number in range(500)]
+    single = [
+        selecting(unschedulable(TAINT_AND_GPU, objects.pod(f"p{number}", requests={GPU: 4})), **{key: f"n{number}"})
+        for number in range(500)
+    ]
+    other = unschedulable(TAINT_AND_GPU, objects.pod("other", requests={GPU: 4}))
+    found = {each.pod.name: each.reason for each in view([*single, other], nodes).pending}
+    expected = PendingReason.TAINT if key == "kubernetes.io/hostname" else PendingReason.INSUFFICIENT_GPU
+    assert found["other"] == expected
 
 
 def test_pods_that_run_or_are_being_deleted_are_not_pending():
