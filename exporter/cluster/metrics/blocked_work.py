@@ -23,7 +23,7 @@ WorkKey = tuple[str, str, str, str]
 
 def blocked_work_families(view: ClusterView) -> list[Family]:
     """The families; none while no kind of controller is known."""
-    found = blocked_work(view.controllers, view.events)
+    found = blocked_work(view.controllers, view.events, view.now)
     workloads: Counter[WorkKey] = Counter()
     devices: Counter[WorkKey] = Counter()
     for each in found:

@@ -10,6 +10,8 @@ from exporter.cluster.scheduling.pending_reason import PendingReason
 
 _QUOTA_WORDS = ("exceeded quota", "failed quota", "insufficient quota", "ElasticQuota")
 """How the API server's quota rejects a pod."""
+_REPEATED_SECONDS = 1200.0
+"""How long an event of a controller counts: it tries again every 17 minutes at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,10 @@ class BlockedWork:
     """Devices of all missing pods, by resource name."""
 
 
-def blocked_work(controllers: Iterable[Controller], events: Mapping[str, tuple[Event, ...]]) -> list[BlockedWork]:
-    """The work that is blocked now. `events` are by the uid of the object that they are about."""
+def blocked_work(
+    controllers: Iterable[Controller], events: Mapping[str, tuple[Event, ...]], now: float
+) -> list[BlockedWork]:
+    """The work that is blocked at `now` (seconds since the epoch). `events` are by the uid that they are about."""
     found = tuple(controllers)
     # A Workload is the queue's own record of a Job: the Job is not counted beside it.
     recorded = {(each.namespace, *each.owner) for each in found if each.kind == "Workload"}
@@ -34,18 +38,18 @@ def blocked_work(controllers: Iterable[Controller], events: Mapping[str, tuple[E
         BlockedWork(each.namespace, each.kind, each.name, reason, each.queue, each.requests)
         for each in found
         if (each.namespace, each.kind, each.name) not in recorded
-        and (reason := _reason(each, events.get(each.uid, ()))) is not None
+        and (reason := _reason(each, events.get(each.uid, ()), now)) is not None
     ]
 
 
-def _reason(controller: Controller, events: tuple[Event, ...]) -> PendingReason | None:
+def _reason(controller: Controller, events: tuple[Event, ...], now: float) -> PendingReason | None:
     """Why its pods are missing; None where they are only on their way, or somebody suspended it by hand."""
     if controller.suspended:
         # The pods of such a Workload exist and are gated: they are counted as pods.
         of_pods = controller.kind == "Workload" and controller.owner[0] in ("", "Pod")
         waits = controller.kind == "Workload" or bool(controller.queue)
         return PendingReason.QUEUED if waits and not of_pods else None
-    failures = [event for event in events if event.reason == FAILED_CREATE]
+    failures = [event for event in events if event.reason == FAILED_CREATE and now - event.at <= _REPEATED_SECONDS]
     latest = max(failures, key=lambda event: event.at).message if failures else ""
     text = controller.failure or latest
     if not text:

@@ -14,6 +14,9 @@ from exporter.cluster.scheduling.unschedulable import unschedulable
 from exporter.cluster.scheduling.wordings import Cause
 from exporter.gpu_names import GpuResources
 
+_REPEATED_SECONDS = 600.0
+"""How long an event of a kubelet counts: it tries again every two minutes, and repeats an event every five at least."""
+
 
 def pending_reason(pod: Pod, cluster: ClusterState) -> PendingReason:
     """Return the current reason of a pod whose phase is Pending."""
@@ -63,7 +66,8 @@ def _bound(pod: Pod, cluster: ClusterState) -> PendingReason:
         return PendingReason.of(pod.plan.not_started)
     if cluster.node_names is not None and pod.node not in cluster.node_names:
         return PendingReason.NODE_UNAVAILABLE
-    found = {event.reason for event in cluster.events.get(pod.uid, ())}
+    events = cluster.events.get(pod.uid, ())
+    found = {event.reason for event in events if cluster.now - event.at <= _REPEATED_SECONDS}
     if found & SANDBOX_EVENTS:
         return PendingReason.START_FAILED
     if found & VOLUME_EVENTS:

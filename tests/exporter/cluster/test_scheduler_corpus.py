@@ -45,7 +45,8 @@ def test_every_pod_and_controller_of_the_case_has_its_reason(path):
     pending = {f"{each.pod.namespace}/{each.pod.name}": each for each in view.pending}
     assert wrong(case["expected"], {name: str(each.reason) for name, each in pending.items()}) == []
     blocked = {
-        f"{each.namespace}/{each.kind}/{each.name}": each for each in blocked_work(view.controllers, view.events)
+        f"{each.namespace}/{each.kind}/{each.name}": each
+        for each in blocked_work(view.controllers, view.events, view.now)
     }
     workloads = case.get("expected_workloads", {})
     assert wrong(workloads, {name: str(each.reason) for name, each in blocked.items()}) == []

@@ -62,7 +62,7 @@ def blocked(**kinds):
     found = view(**kinds)
     return {
         f"{each.kind}/{each.name}": (str(each.reason), each.queue, sum(count for _, count in each.requests))
-        for each in blocked_work(found.controllers, found.events)
+        for each in blocked_work(found.controllers, found.events, NOW)
     }
 
 
@@ -90,6 +90,11 @@ def test_of_other_controllers_only_events_say_why_their_pods_are_rejected(kind, 
 def test_the_last_event_counts():
     events = [failed_create("x", LIMIT, NOW - 90), failed_create("x", QUOTA, NOW - 30)]
     assert blocked(jobs=[controller("x", {})], events=events) == {"Job/x": ("quota", "", 2)}
+
+
+def test_an_event_that_was_not_repeated_no_longer_counts():
+    events = [failed_create("x", QUOTA, NOW - 1300)]
+    assert blocked(jobs=[controller("x", {})], events=events) == {}
 
 
 @pytest.mark.parametrize(

@@ -447,6 +447,7 @@ def events(*found):
 )
 def test_events_say_what_keeps_a_bound_pod_from_starting(said, reason):
     assert reason_of(objects.bound(POD, "n1"), **events(event(said))) == reason
+    assert reason_of(objects.bound(POD, "n1"), **events(event(said, NOW - 700))) == PendingReason.STARTING
 
 
 @pytest.mark.parametrize(
