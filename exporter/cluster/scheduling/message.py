@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from exporter.cluster.scheduling.wordings import ANYWHERE, KAI_RESOURCES, PLUGINS, STARTS, Cause
-from exporter.gpu_names import GpuResources
+from exporter.gpu_names import GpuResources, share_of
 
 _HEAD = re.compile(r"(?:\d+/\d+|all) nodes are (?:un)?available: ?|nodes with enough resources were found: ?", re.ASCII)
 _NEXT_ENTRY = re.compile(r", (?=\d+ )", re.ASCII)
@@ -99,7 +99,7 @@ def _by_plugin(text: str) -> Cause:
 
 
 def _insufficient(resource: str, gpus: GpuResources) -> Cause:
-    if resource in gpus:
+    if resource in gpus or share_of(resource) is not None:
         return Cause.GPU
     usual = resource in ("cpu", "memory") or resource.startswith("hugepages-")
     return Cause.CPU_OR_MEMORY if usual else Cause.OTHER_RESOURCE

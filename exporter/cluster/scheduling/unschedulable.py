@@ -114,7 +114,8 @@ def _reason(pod: Pod, message: Message, cluster: ClusterState) -> PendingReason:
     if groups is not None and _comparable(pod):
         found = fit(pod, groups)
         if found is Fit.ROOM:
-            return _first(_BESIDE_GPUS, causes) or _first(_BY_MESSAGE, causes) or _short(causes)
+            # Not `causes`: nodes without devices cannot allocate the claims either, whatever is short beside free ones.
+            return _first(_BESIDE_GPUS, message.causes) or _first(_BY_MESSAGE, causes) or _short(causes)
         if _holds(found, pod, message.causes, cluster):
             never = found in (Fit.UNKNOWN_RESOURCE, Fit.TOO_LARGE)
             return PendingReason.INSUFFICIENT_GPU if never and _can_be_made(pod, cluster) else _BY_FIT[found]

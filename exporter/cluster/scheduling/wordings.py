@@ -145,6 +145,7 @@ STARTS = (
 
 ANYWHERE = (
     Wording("tasks in gang unschedulable", Cause.GANG),  # Volcano
+    Wording("can possibly be assigned to", Cause.GANG),  # Volcano: only the other pods are missing
     Wording("cannot find enough sibling pods", Cause.GANG),  # scheduler-plugins
     Wording("gated pods in the same PodGroup", Cause.GANG),  # scheduler-plugins
     Wording("rejected while waiting on permit", Cause.GANG),  # scheduler-plugins

@@ -163,6 +163,19 @@ def test_tainted_devices_are_gpus_that_are_unavailable():
 
 
 @pytest.mark.parametrize(
+    ("beside", "reason"),
+    [
+        ("Insufficient cpu", PendingReason.INSUFFICIENT_CPU_OR_MEMORY),
+        ("node(s) were unschedulable", PendingReason.CLAIM),
+    ],
+)
+def test_beside_free_devices_the_message_decides(beside, reason):
+    message = f"0/4 nodes are available: 1 {beside}, 3 cannot allocate all claims."
+    pods = [objects.unschedulable(claiming(PLAIN, "c"), message)]
+    assert cluster(pods=pods, resourceclaims=[claim("c")]).pending[0].reason == reason
+
+
+@pytest.mark.parametrize(
     ("asked", "reason"), [(1, PendingReason.INSUFFICIENT_GPU), (5, PendingReason.UNSATISFIABLE_SIZE)]
 )
 @pytest.mark.parametrize("name", [GPU, "deviceclass.resource.kubernetes.io/gpu.nvidia.com"])

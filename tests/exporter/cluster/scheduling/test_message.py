@@ -21,6 +21,8 @@ OF_NODES = [
     ("Insufficient nvidia.com/gpu", Cause.GPU),
     ("Insufficient nvidia.com/mig-1g.10gb", Cause.GPU),
     ("Insufficient nvidia.com/gpus", Cause.GPU),
+    ("Insufficient nvidia.com/gpumem", Cause.GPU),
+    ("Insufficient volcano.sh/vgpu-memory", Cause.GPU),
     ("Insufficient cpu", Cause.CPU_OR_MEMORY),
     ("Insufficient memory", Cause.CPU_OR_MEMORY),
     ("Insufficient hugepages-2Mi", Cause.CPU_OR_MEMORY),
@@ -167,6 +169,7 @@ OF_PODS = [
         Cause.GANG,
     ),
     ("pod group is not ready, 1 Pending, 4 minAvailable", Cause.GANG),
+    ("Pod ns1/task-3 can possibly be assigned to node1", Cause.GANG),
     ("queue resource quota insufficient: insufficient nvidia.com/gpu", Cause.QUOTA),
     (
         (
