@@ -29,7 +29,7 @@ _STATE_SUFFIXES = ("/agent-not-ready", "/not-ready", "/unschedulable", "/out-of-
 """Taints that speak of the state of a node: set by Kubernetes, cloud providers, autoscalers and agents on nodes."""
 
 
-class NodeState(Protocol):
+class Schedulability(Protocol):
     """What decides whether a node can be used besides its labels."""
 
     @property
@@ -80,7 +80,7 @@ def tolerated(constraints: SchedulingConstraints, taints: tuple[Taint, ...]) -> 
     return all(_of_state(taint[0]) or _tolerates_one(constraints, taint) for taint in taints)
 
 
-def available(constraints: SchedulingConstraints, node: NodeState) -> bool:
+def available(constraints: SchedulingConstraints, node: Schedulability) -> bool:
     """Whether the node is in a state in which the pod can use it: most pods only a ready one that is not cordoned."""
     states = [taint for taint in node.taints if _of_state(taint[0])]
     if node.cordoned:
