@@ -17,7 +17,7 @@ from exporter.cluster.scheduling.history import ClusterHistory, PodRejection, Wo
 from exporter.cluster.scheduling.pending_pods import ClusterObjects, PendingPod, pending_pods
 from exporter.gpu_names import GpuResources
 
-_CONTROLLERS = ("replicasets", "statefulsets", "jobs", "workloads")
+_CONTROLLERS = ("replicasets", "statefulsets", "daemonsets", "jobs", "workloads")
 R = TypeVar("R")
 K = TypeVar("K")
 

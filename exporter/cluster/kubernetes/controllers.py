@@ -55,15 +55,17 @@ class _ControllerSpec(msgspec.Struct, gc=False):
     suspend: bool | None = None
 
 
-class _ControllerStatus(msgspec.Struct, gc=False):
+class _ControllerStatus(msgspec.Struct, gc=False, rename="camel"):
     replicas: int | None = None
+    desired_number_scheduled: int | None = None
+    current_number_scheduled: int | None = None
     active: int | None = None
     succeeded: int | None = None
     conditions: list[PodCondition] | None = None
 
 
 class WireController(msgspec.Struct, gc=False):
-    """A ReplicaSet, a StatefulSet or a Job."""
+    """A ReplicaSet, a StatefulSet, a DaemonSet or a Job."""
 
     metadata: ObjectMeta
     spec: _ControllerSpec | None = None
@@ -96,6 +98,13 @@ def of_replicas(decoded: WireController, kind: str, gpus: GpuResources) -> Contr
     requests = _times(_devices(spec.template, gpus), wanted - (status.replicas or 0))
     failures = (each.message or "FailedCreate" for each in _true(status, "ReplicaFailure"))
     return _controller(decoded.metadata, kind, requests, failure=next(iter(failures), "")[:_MESSAGE_LENGTH])
+
+
+def of_daemonset(decoded: WireController, gpus: GpuResources) -> Controller | None:
+    """Convert a DaemonSet; return None for one that lacks no GPU pod on the nodes that it is for."""
+    spec, status = decoded.spec or _ControllerSpec(), decoded.status or _ControllerStatus()
+    missing = (status.desired_number_scheduled or 0) - (status.current_number_scheduled or 0)
+    return _controller(decoded.metadata, "DaemonSet", _times(_devices(spec.template, gpus), missing))
 
 
 def of_job(decoded: WireController, gpus: GpuResources) -> Controller | None:

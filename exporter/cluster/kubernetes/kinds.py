@@ -89,6 +89,12 @@ def _of_controllers(gpus: GpuResources) -> tuple[ObjectKind, ...]:
         _optional("replicasets", "ReplicaSet", apps, replicas("ReplicaSet")),
         _optional("statefulsets", "StatefulSet", apps, replicas("StatefulSet")),
         _optional(
+            "daemonsets",
+            "DaemonSet",
+            apps,
+            ObjectCodec(controllers.WireController, lambda decoded: controllers.of_daemonset(decoded, gpus)),
+        ),
+        _optional(
             "jobs",
             "Job",
             ("/apis/batch/v1/",),

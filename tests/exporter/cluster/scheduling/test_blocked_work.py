@@ -79,6 +79,7 @@ def test_a_replicaset_says_in_its_status_why_its_pods_are_rejected(message, reas
         ("jobs", "Job/x", {"parallelism": 4, "completions": 3}, {"succeeded": 1}, 4),
         ("jobs", "Job/x", {}, {}, 2),
         ("statefulsets", "StatefulSet/x", {"replicas": 3}, {"replicas": 1}, 4),
+        ("daemonsets", "DaemonSet/x", {}, {"desiredNumberScheduled": 5, "currentNumberScheduled": 2}, 6),
     ],
 )
 def test_of_other_controllers_only_events_say_why_their_pods_are_rejected(kind, found, spec, status, devices):
