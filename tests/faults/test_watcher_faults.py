@@ -8,7 +8,7 @@ from exporter.backoff import LONGEST_PAUSE
 from exporter.cluster.config import STALE_AFTER_SECONDS
 from simulators.api_server import SimulatedApiServer
 from simulators.api_server_http import ApiFault
-from simulators.objects import namespace, node, pod, running
+from simulators.objects import job, namespace, node, pod, running
 from tests.clock import Clock
 from tests.faults.fault import Exposed, Fault, fault
 from tests.faults.programs import INTERVAL, watching
@@ -87,6 +87,32 @@ def test_a_watcher_without_permission_is_unready(server, row):
         row.wait_until_shown(get)
         server.clear_faults()
         row.wait_until_recovered(get, current, INTERVAL)
+
+
+@fault(
+    name="The watcher may not list objects that are optional, such as Jobs",
+    shows=(
+        'gpugauge_watch_off{object="jobs",reason="forbidden"} 1',
+        'gpugauge_source_up{source="kubernetes"} 1',
+        *LISTED,
+    ),
+    absent=("gpugauge_pending_workload_devices",),
+    pause=LONGEST_PAUSE,
+)
+def test_a_watcher_without_an_optional_permission_is_ready_and_exposes_the_rest(server, row):
+    server.serve("/apis/batch/v1/jobs")
+    queued = job("queued", "team-a")
+    queued["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    queued["spec"] |= {"suspend": True, "template": {"spec": pod("x", "team-a")["spec"]}}
+    queued["status"] = {}
+    server.put("jobs", queued)
+    server.add_fault(ApiFault("list", "jobs", times=ALWAYS, status=403))
+    with watching(server.url) as get:
+        row.wait_until_shown(get)
+        server.clear_faults()
+        row.wait_until_recovered(
+            get, lambda exposed: "gpugauge_pending_workload_devices" in exposed.named("gpugauge_"), INTERVAL
+        )
 
 
 @fault(
