@@ -12,6 +12,7 @@ from exporter.cluster.kubernetes.node_pools import NodePool
 from exporter.cluster.kubernetes.records import Namespace, Node, Overrides, Pod
 from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.label_cache import LabelCache
+from exporter.cluster.scheduling.admission import with_admission
 from exporter.cluster.scheduling.device_claims import DeviceObjects, offered, with_claims
 from exporter.cluster.scheduling.history import ClusterHistory, PodRejection, Workload
 from exporter.cluster.scheduling.pending_pods import ClusterObjects, PendingPod, pending_pods
@@ -39,7 +40,7 @@ class ClusterView:
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
     """By the uid of the object that they are about."""
     controllers: tuple[Controller, ...] = ()
-    """Controllers that lack GPU pods, and Workloads that are not admitted."""
+    """Controllers that lack GPU pods, and Workloads."""
     gpu_pools: bool = False
     """Whether a NodePool of Karpenter can make nodes with GPUs."""
     pending: tuple[PendingPod, ...] = ()
@@ -64,7 +65,8 @@ def view_of(
     """Make the view from the stores, in any order. `now` is in seconds since the epoch."""
     devices = _device_objects(stores)
     every = _records(stores, "pods", Pod)
-    pods = None if every is None else with_claims(every, devices)
+    controllers = tuple(each for name in _CONTROLLERS for each in _records(stores, name, Controller) or ())
+    pods = None if every is None else with_admission(with_claims(every, devices), controllers)
     namespaces = _records(stores, "namespaces", Namespace)
     view = ClusterView(
         now=now,
@@ -75,7 +77,7 @@ def view_of(
         namespaces=None if namespaces is None else {each.name: each.overrides for each in namespaces},
         devices=devices,
         events=_by_uid(_records(stores, "events", Event) or ()),
-        controllers=tuple(each for name in _CONTROLLERS for each in _records(stores, name, Controller) or ()),
+        controllers=controllers,
         gpu_pools=bool(_records(stores, "nodepools", NodePool)),
         stores=stores,
         labels=labels,

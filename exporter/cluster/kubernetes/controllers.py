@@ -1,4 +1,4 @@
-"""Controllers that make GPU pods, and Kueue's Workloads: how many pods are missing, and why. Only those are kept.
+"""Controllers that make GPU pods and Kueue's Workloads: how many pods are missing, and why. No others are kept.
 
 What a controller lacks follows from its own spec and status, so a rejected pod that never existed can be counted.
 """
@@ -19,7 +19,7 @@ _MESSAGE_LENGTH = 512
 
 
 class Controller(msgspec.Struct, frozen=True, gc=False):
-    """A controller that lacks pods, or a Workload that is not admitted."""
+    """A controller that lacks pods, or a Workload."""
 
     kind: str
     namespace: str
@@ -36,6 +36,8 @@ class Controller(msgspec.Struct, frozen=True, gc=False):
     """Why its pods cannot be made, where its status says so."""
     owner: tuple[str, str] = ("", "")
     """(kind, name) of its own controller."""
+    admitted: float | None = None
+    """When a Workload was admitted, in seconds since the epoch; None for one that waits, and for everything else."""
 
 
 class _PodSpec(msgspec.Struct, gc=False, rename="camel"):
@@ -122,16 +124,17 @@ def of_job(decoded: WireController, gpus: GpuResources) -> Controller | None:
 
 
 def of_workload(decoded: WireWorkload, gpus: GpuResources) -> Controller | None:
-    """Convert a Workload; return None for one that is admitted, has ended, is switched off or needs no GPU."""
+    """Convert a Workload; return None for one that has ended, is switched off or needs no GPU."""
     spec, status = decoded.spec or _WorkloadSpec(), decoded.status or _ControllerStatus()
-    if spec.active is False or any(_true(status, "Admitted")) or any(_true(status, "Finished")):
+    if spec.active is False or any(_true(status, "Finished")):
         return None
     sums: dict[str, int] = {}
     for pods in spec.pod_sets or ():
         for name, count in _times(_devices(pods.template, gpus), pods.count):
             sums[name] = sums.get(name, 0) + count
+    admitted = next((timestamp(each.last_transition_time) or 0.0 for each in _true(status, "Admitted")), None)
     found = _controller(decoded.metadata, "Workload", tuple(sorted(sums.items())), suspended=True)
-    return found and msgspec.structs.replace(found, queue=intern(spec.queue_name or ""))
+    return found and msgspec.structs.replace(found, queue=intern(spec.queue_name or ""), admitted=admitted)
 
 
 def _true(status: _ControllerStatus, condition: str) -> Iterable[PodCondition]:
@@ -152,7 +155,9 @@ def _controller(
 ) -> Controller | None:
     if not requests:
         return None
-    owner = next((each for each in meta.owner_references or () if each.controller), None)
+    owners = meta.owner_references or ()
+    # The Workload of a single pod is controlled by it; that of a group of pods only names them as owners.
+    owner = next((each for each in owners if each.controller), owners[0] if owners else None)
     return Controller(
         kind=kind,
         namespace=intern(meta.namespace),

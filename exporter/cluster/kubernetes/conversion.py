@@ -47,6 +47,7 @@ def pod(decoded: wire.WirePod, gpus: GpuResources) -> records.Pod | None:
         deleting=meta.deletion_timestamp is not None,
         gated=gated,
         once_gated=not gated and schedulable_since.once_gated(meta, created, scheduled),
+        queue_group=intern(labels.get("kueue.x-k8s.io/pod-group-name") or ""),
         scheduled=scheduled,
         started=timestamp(status.start_time),
         priority_class=intern(spec.priority_class_name or ""),

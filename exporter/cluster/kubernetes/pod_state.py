@@ -40,6 +40,9 @@ _ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 _FAILED_TO_START = frozenset({"StartError", "ContainerCannotRun"})
 
 
+_USUAL = PodPlan()
+
+
 def rejected(status: wire.PodStatus) -> bool:
     """Whether the pod failed because a kubelet did not admit it, so that it never ran."""
     reason = status.reason or ""
@@ -49,13 +52,14 @@ def rejected(status: wire.PodStatus) -> bool:
 def plan(spec: wire.PodSpec, status: wire.PodStatus, meta: wire.ObjectMeta) -> PodPlan:
     """Read what holds the pod back."""
     gates = spec.scheduling_gates or ()
-    return PodPlan(
+    found = PodPlan(
         queued=bool(gates) and all(gate.name.startswith(QUEUE_GATES) for gate in gates),
         group=_group(spec, meta.labels or {}, meta.annotations or {}),
         nominated=intern(status.nominated_node_name or ""),
         has_volume_claims=any(each.persistent_volume_claim or each.ephemeral for each in spec.volumes or ()),
         not_started=_not_started(status) if spec.node_name else "",
     )
+    return _USUAL if found == _USUAL else found  # nearly all pods share one record
 
 
 def _group(

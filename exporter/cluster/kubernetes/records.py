@@ -116,6 +116,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """Whether the pod has a scheduling gate now."""
     once_gated: bool = False
     """Whether the pod has no scheduling gate now and shows traces of an earlier one."""
+    queue_group: str = ""
+    """The group of pods that Kueue admits together, whose Workload has the same name; empty for a single pod."""
     scheduled: PodScheduledCondition | None = None
     started: float | None = None
     """When the kubelet accepted the pod, in seconds since the epoch."""

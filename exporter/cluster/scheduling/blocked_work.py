@@ -44,6 +44,8 @@ def blocked_work(
 
 def _reason(controller: Controller, events: tuple[Event, ...], now: float) -> PendingReason | None:
     """Why its pods are missing; None where they are only on their way, or somebody suspended it by hand."""
+    if controller.admitted is not None:
+        return None
     if controller.suspended:
         # The pods of such a Workload exist and are gated: they are counted as pods.
         of_pods = controller.kind == "Workload" and controller.owner[0] in ("", "Pod")
