@@ -81,15 +81,15 @@ class ScenarioTable:
         self._clock = clock
         self._listening = listening
         self._begin = scenario.begins(clock())
-        self._ticks = 0
+        self.ticks = 0
 
     def tick(self, t: float | None = None) -> ScenarioState:
         """Replace the table by that of scenario time `t` (None is now), and return its state."""
         now = self._clock() if t is None else self._begin + t
         state = self.scenario.at(now - self._begin if self._moment is None else self._moment)
-        self._ticks += 1
+        self.ticks += 1
         draft = self.path.with_name(f"{self.path.name}.{os.getpid()}.{threading.get_ident()}.new")
-        draft.write_bytes(table(state, now, self._ticks))
+        draft.write_bytes(table(state, now, self.ticks))
         draft.replace(self.path)
         if self._listening is not None:
             self._listening.follow(listens=state.connected)

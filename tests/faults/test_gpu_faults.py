@@ -9,7 +9,7 @@ from exporter.backoff import LONGEST_PAUSE
 from exporter.node.dcgm.sampling import BASIC_PAUSES, PROFILING_PAUSES
 from exporter.node.devices.counters_file import parse
 from exporter.node.simulation.document import CallFault, GpuLoss, SampleFault
-from exporter.node.simulation.scenario import Scenario, load
+from exporter.node.simulation.scenario import load
 from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, uuid_of
 from tests.exporter.node.dcgm.rejecting_library import rejecting
 from tests.exporter.node.exporter_process import INTERVAL_MS
@@ -213,7 +213,7 @@ def with_first_name_damaged(node):
     """The running scenario, in which the name of the first GPU has a byte that is not UTF-8."""
     first, *others = node.document.devices
     damaged = msgspec.structs.replace(first, model=f"NVIDIA{NOT_UTF_8}")
-    return Scenario("test", msgspec.structs.replace(node.document, devices=(damaged, *others)))
+    return msgspec.structs.replace(node.document, devices=(damaged, *others))
 
 
 @fault(
@@ -228,7 +228,7 @@ def with_first_name_damaged(node):
 )
 def test_a_text_that_is_not_utf_8_costs_its_label(exporter, row):
     node = exporter("nvml", scenario="whole", ready=False)
-    node.table.scenario = with_first_name_damaged(node)
+    node.set_document(with_first_name_damaged(node))
     node.kubelet.start()
     build(node.libraries, only="libnvidia")
     shown = row.wait_until_shown(node.scraper.get)

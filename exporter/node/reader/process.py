@@ -51,7 +51,8 @@ class ReaderProcess:
         self._request_id = 0
         self.requested_at: float | None = None
         """When the request that has no reply yet was made; None when every request has one."""
-        self.has_replied = False
+        self.has_read = False
+        """Whether a reply had readings; until then the process may still be opening its source."""
 
     @property
     def pid(self) -> int:
@@ -124,7 +125,8 @@ class ReaderProcess:
             raise ProtocolError(f"the reader process's reply cannot be decoded: {error}") from error
         if reply.id != self._request_id or self.requested_at is None:
             raise ProtocolError(f"the reader process replied to request {reply.id}, the last was {self._request_id}")
-        self.requested_at, self.has_replied = None, True
+        self.requested_at = None
+        self.has_read = self.has_read or reply.readings is not None
         return reply
 
     def _how_it_ended(self) -> str:

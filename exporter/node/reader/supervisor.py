@@ -42,7 +42,7 @@ class ReaderTimings:
     deadline: float = 10.0
     """For a reply; then the reader process is killed."""
     opening: float = 60.0
-    """For the first reply of a process, because an embedded engine has to start; then the process is killed."""
+    """For the first readings of a process, because an embedded engine has to start; then the process is killed."""
     first_pause: float = 1.0
     """Before the next process is started after a failure."""
     longest_pause: float = 30.0
@@ -158,7 +158,7 @@ class Reader:
             if process.requested_at is None:
                 process.request(self._config.fields)
             requested_at = process.requested_at or began
-            opening = not process.has_replied
+            opening = not process.has_read
             deadline = requested_at + (self._timings.opening if opening else self._timings.deadline)
             reply = process.receive(min(end, deadline), self._wake)
             if reply is None:

@@ -22,6 +22,7 @@ from simulators.kubelet import SimulatedKubelet
 from tests.fakes.build import build
 from tests.fakes.engine_socket import EngineSocket
 from tests.fakes.scenario_table import VARIABLE, ScenarioTable
+from tests.waiting import until
 
 INTERVAL_MS = 400
 LIMIT_SECONDS = 60.0
@@ -151,8 +152,14 @@ class RunningExporter:
         return time.time() - self.table._begin
 
     def set_events(self, *events: ScenarioEvent) -> None:
-        """From now on the scenario has these events and no others."""
-        self.table.scenario = Scenario("test", msgspec.structs.replace(self.document, events=events))
+        """From now on the scenario has these events and no others. Returns when the libraries see them."""
+        self.set_document(msgspec.structs.replace(self.document, events=events))
+
+    def set_document(self, document: msgspec.Struct) -> None:
+        """From now on the scenario is this one. Returns when the libraries see it."""
+        self.table.scenario = Scenario("test", document)
+        begun = self.table.ticks + 1  # a moment that is being written may be of the scenario before
+        until(lambda: self.table.ticks > begun)
 
     def wait_for(self, good: Callable[[Scrape], bool], what: str, before: Scrape = NOTHING) -> Scrape:
         """The first scrape from now on, or the latest one, that satisfies `good`; how long it took is kept as `what`.

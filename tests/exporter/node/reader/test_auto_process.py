@@ -9,6 +9,7 @@ from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.nvml.fixture import config
 from tests.exporter.node.reader.fake_readers import PATIENT, eventually
 from tests.fakes.build import build
+from tests.fakes.engine_socket import EngineSocket
 from tests.fakes.scenario_table import VARIABLE, ScenarioTable
 from tests.waiting import until
 
@@ -20,10 +21,11 @@ def test_nvml_serves_while_an_engine_that_is_not_chosen_hangs_and_the_engine_whe
     libraries = build(tmp_path)
     document = load("whole").document
     hanging = msgspec.structs.replace(document, events=(CallFault(function, hang=True),))
-    table = ScenarioTable(Scenario("hanging", hanging), tmp_path / "table")
+    engine = EngineSocket(tmp_path / "engine.sock")
+    table = ScenarioTable(Scenario("hanging", hanging), tmp_path / "table", listening=engine)
     table.tick()
     asked = msgspec.structs.replace(
-        config((150, 155)), source="auto", remote="localhost", libdcgm=str(libraries["libdcgm.so.4"])
+        config((150, 155)), source="auto", remote=engine.address, libdcgm=str(libraries["libdcgm.so.4"])
     )
     reader = Reader(asked, PATIENT, ("env", f"{VARIABLE}={table.path}", f"LD_LIBRARY_PATH={tmp_path}", *COMMAND))
     try:
