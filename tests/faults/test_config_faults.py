@@ -12,7 +12,7 @@ from tests.fakes.build import build
 from tests.faults.fault import LIMIT_SECONDS, fault
 from tests.file_lease import unreadable
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 INTERVAL = INTERVAL_MS / 1000
 ROW = "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\n"

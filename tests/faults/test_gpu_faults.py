@@ -20,7 +20,7 @@ from tests.faults.programs import INTERVAL as IN_PROCESS_INTERVAL
 from tests.faults.programs import collecting
 from tests.waiting import until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 INTERVAL = INTERVAL_MS / 1000
 FIRST = load("whole").document.devices[0].uuid

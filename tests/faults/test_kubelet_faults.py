@@ -17,7 +17,7 @@ from tests.faults.fault import Exposed, Fault, as_before, fault
 from tests.faults.programs import collecting
 from tests.waiting import until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 INTERVAL = INTERVAL_MS / 1000
 

@@ -14,7 +14,7 @@ from tests.fakes.build import build
 from tests.faults.fault import Exposed, as_before, fault
 from tests.waiting import until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 READ = "dcgmEntitiesGetLatestValues"
 DRIVER_MISSING = -56

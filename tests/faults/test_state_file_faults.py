@@ -10,7 +10,7 @@ from exporter.node.state_file.file import StateFile
 from tests.exporter.node.exporter_process import INTERVAL_MS
 from tests.faults.fault import fault
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 INTERVAL = INTERVAL_MS / 1000
 GOES_ON = ('gpugauge_source_up{source="dcgm"} 1', "DCGM_FI_DEV_GPU_TEMP > 0")

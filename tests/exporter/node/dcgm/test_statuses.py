@@ -15,6 +15,8 @@ from exporter.node.devices.computed_metrics import P2P_STATUS, READ_BY_CALLS
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, instance_spec, samples, uuid_of, wanted
 
+pytestmark = pytest.mark.slow  # there are more than a thousand of them
+
 STATUSES = (
     -1, -3, -6, -7, -8, -10, -11, -12, -13, -14, -15, -16, -17, -18, -19, -20, -21, -22, -24, -25, -26, -29, -31, -32,
     -33, -34, -35, -36, -37, -38, -45, -46, -54, -56, -57, -67,
