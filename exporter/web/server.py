@@ -17,7 +17,8 @@ import uvicorn
 
 from exporter.web import listener
 from exporter.web.basic_auth import Login, Logins
-from exporter.web.http_protocol import ConnectionPool, Limits
+from exporter.web.http_protocol import ConnectionPool
+from exporter.web.limits import Limits
 from exporter.web.negotiation import OPENMETRICS, TEXT, wants_gzip, wants_openmetrics
 from exporter.web.settings import WebSettings
 

@@ -32,6 +32,7 @@ from exporter.node.simulation.document import (
     ScenarioVersions,
     XidEvent,
 )
+from exporter.node.simulation.gpu_samples import gpu_identity, with_framebuffer
 from exporter.node.simulation.script import Script, ScriptedSample, value_at
 
 ENTITIES_PER_GPU = 8
@@ -179,7 +180,7 @@ class _StateBuilder:
         change = self._last(MigChange, spec.uuid)
         mig, instances = (change.mig, change.instances) if isinstance(change, MigChange) else (spec.mig, spec.instances)
         since = change.at if change else 0.0
-        samples = self._scripted(spec.use, spec.fields) | _gpu_identity(spec, self.document.versions, self.t, mig=mig)
+        samples = self._scripted(spec.use, spec.fields) | gpu_identity(spec, self.document.versions, self.t, mig=mig)
         samples[field_ids.GPU_COUNT] = ScriptedSample(len(self.document.devices), self.t)
         # As on a real GPU: the driver measures no utilization while MIG mode is on.
         samples |= {i: ScriptedSample(None, self.t, "not_supported") for i in field_ids.UTILIZATION} if mig else {}
@@ -190,7 +191,7 @@ class _StateBuilder:
             mig=mig,
             lost=lost is not None,
             state=layout.GPU_STATES[lost.state] if isinstance(lost, GpuLoss) else layout.GPU_OK,
-            samples=self._with_faults(spec.uuid, _framebuffer(samples, spec.memory_mib, self.t), seen),
+            samples=self._with_faults(spec.uuid, with_framebuffer(samples, spec.memory_mib, self.t), seen),
             instances=tuple(self._instances(spec, entity_id, instances, since, seen)),
             nvlinks=tuple(self._nvlink(spec, link, seen) for link in spec.nvlinks),
         )
@@ -224,7 +225,7 @@ class _StateBuilder:
     def _instance_samples(self, spec: GpuInstanceSpec) -> dict[int, ScriptedSample]:
         samples = self._scripted(spec.use, spec.fields)
         samples[field_ids.NAME] = ScriptedSample(spec.profile, self.t)
-        samples = _framebuffer(samples, spec.memory_mib, self.t)
+        samples = with_framebuffer(samples, spec.memory_mib, self.t)
         if not spec.compute:  # as DCGM: without a compute instance it has nothing but the profile name
             return {field: _blank(self.t) for field in samples} | {field_ids.NAME: samples[field_ids.NAME]}
         samples[field_ids.UUID] = ScriptedSample(spec.compute[0].uuid, self.t)
@@ -284,40 +285,3 @@ def _typed(field: Field, sample: ScriptedSample) -> ScriptedSample:
     if field.unit == "watts" and isinstance(value, float):
         return ScriptedSample(round(value, WATT_DIGITS), sample.stamp)
     return sample
-
-
-def _gpu_identity(gpu: GpuSpec, versions: ScenarioVersions, t: float, *, mig: bool | None) -> dict[int, ScriptedSample]:
-    major, minor = gpu.compute_capability
-    values: dict[int, int | str | None] = {
-        field_ids.DRIVER_VERSION: versions.driver,
-        field_ids.NVML_VERSION: versions.nvml,
-        field_ids.CUDA_DRIVER_VERSION: versions.cuda,
-        field_ids.NAME: gpu.model,
-        field_ids.NVML_INDEX: gpu.index,
-        field_ids.SERIAL: gpu.serial or None,
-        field_ids.UUID: gpu.uuid,
-        field_ids.MINOR_NUMBER: gpu.device_minor,
-        field_ids.PCI_BUS_ID: gpu.pci_bus_id,
-        field_ids.CUDA_COMPUTE_CAPABILITY: (major << 16) + minor,
-        field_ids.MIG_MODE: None if mig is None else int(mig),
-        field_ids.MIG_MAX_SLICES: None if mig is None else gpu.max_slices,
-        field_ids.VBIOS_VERSION: gpu.vbios or None,
-    }
-    unsupported = ScriptedSample(None, t, "not_supported")
-    return {number: unsupported if value is None else ScriptedSample(value, t) for number, value in values.items()}
-
-
-def _framebuffer(samples: dict[int, ScriptedSample], total: int, t: float) -> dict[int, ScriptedSample]:
-    """Add what follows from total, used and reserved framebuffer (MiB), where the scenario does not give it.
-
-    A GPU without any, because it shares the memory of its machine, supports none of these fields.
-    """
-    if not total:
-        return samples | {field: ScriptedSample(None, t, "not_supported") for field in field_ids.FRAMEBUFFER}
-    samples.setdefault(field_ids.FB_TOTAL, ScriptedSample(total, t))
-    used, reserved = samples.get(field_ids.FB_USED), samples.get(field_ids.FB_RESERVED, ScriptedSample(0, t))
-    if used and isinstance(used.value, int) and isinstance(reserved.value, int):
-        usable = max(total - reserved.value, 1)
-        samples.setdefault(field_ids.FB_FREE, replace(used, value=max(usable - used.value, 0)))
-        samples.setdefault(field_ids.FB_USED_RATIO, replace(used, value=used.value / usable))
-    return samples

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from exporter.web.config_file import WebConfigFile
-from exporter.web.http_protocol import Limits
+from exporter.web.limits import Limits
 from exporter.web.server import HttpServer
 from exporter.web.tls import TlsFiles
 from tests.fakes.endpoints import FixedEndpoints, exposition_of, fixed, serving, wait_until_stopped
