@@ -34,9 +34,14 @@ class Node:
     def __init__(self, folder, scenario, counters=COUNTERS):
         rows = parse(counters, "counters.csv")
         self.engine = EngineFixture(folder, scenario)
-        self.source = self.engine.source(*(field.id for field in rows.fields))
-        self.flow = flow_over(self.source, None, rows, lambda: self.engine.now)
+        self.rows = rows
+        self.flow = self.started()
         self.flow.exposition()  # a profiling field has its first value one interval after its watch began
+
+    def started(self):
+        """An exporter that starts now, over the running engine."""
+        source = self.engine.source(*(field.id for field in self.rows.wanted))
+        return flow_over(source, None, self.rows, lambda: self.engine.now)
 
     def exposed(self, t):
         """Every series of the collection at this time: (name, labels, value)."""
@@ -118,6 +123,38 @@ def test_report_13_quantities_of_the_gpu_appear_once_and_memory_is_that_of_the_m
         assert len(made.values(1.0, metric)) == 1, metric
     assert sum(made.values(1.0, "DCGM_FI_DEV_POWER_USAGE").values()) == 200
     assert sum(made.values(1.0, "DCGM_FI_DEV_FB_USED").values()) == 7 * 6012
+
+
+@pytest.mark.parametrize("status", [-6, -33, -36], ids=["not supported", "no module", "profiling not supported"])
+def test_report_14_a_gpu_without_profiling_costs_no_other_gpu_and_no_other_field(node, status):
+    rejected = {"event": "call", "function": "dcgmWatchFields", "device": uuid_of(0), "field": "1001", "status": status}
+    made = node(whole(0), whole(1), events=[rejected])
+    exposed = made.exposed(2.0)
+    profiling = {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_PCIE_TX_BYTES"}
+    names = {gpu: {n for n, labels, _ in exposed if n.startswith("DCGM_") and labels["gpu"] == gpu} for gpu in "01"}
+    assert len(names["1"]) == 8
+    assert names["0"] >= names["1"] - profiling
+    assert "DCGM_FI_PROF_GR_ENGINE_ACTIVE" not in names["0"]
+    unsupported = {labels["field"]: v for n, labels, v in exposed if n == "gpugauge_field_unsupported_devices"}
+    assert unsupported["DCGM_FI_PROF_GR_ENGINE_ACTIVE"] == 1
+    assert {labels["gpu"]: v for n, labels, v in exposed if n == "gpugauge_device_up"} == {"0": 1, "1": 1}
+
+
+def xid_31(exposed, metric):
+    return [value for name, labels, value in exposed if name == metric and labels["xid"] == "31"]
+
+
+def test_report_16_an_xid_is_counted_once_however_often_it_is_read_and_a_repeated_one_again(node):
+    xids = [{"event": "xid", "device": uuid_of(0), "at": at, "xid": 31} for at in (5.0, 70.0)]
+    made = node(whole(), events=xids)
+    assert sum(xid_31(made.exposed(4.0), "gpugauge_xid_errors_total")) == 0
+    for t in range(6, 66):
+        assert xid_31(made.exposed(float(t)), "gpugauge_xid_errors_total") == [1]
+    exposed = made.exposed(71.0)
+    assert xid_31(exposed, "gpugauge_xid_errors_total") == [2]
+    assert xid_31(exposed, "gpugauge_xid_last_timestamp_seconds") == [pytest.approx(made.engine.now - 1.0)]
+    made.flow = made.started()
+    assert sum(xid_31(made.exposed(72.0), "gpugauge_xid_errors_total")) == 0
 
 
 def test_report_15_a_field_that_is_a_rate_is_a_gauge_in_the_default_counters_file():
