@@ -66,23 +66,23 @@ def active(mask: int) -> Iterator[str]:
 class ClockEvents:
     """What is known of one GPU."""
 
-    def __init__(self) -> None:
+    def __init__(self, window_seconds: float) -> None:
         self.mask: int | None = None
         """Of the last sample; None before the first."""
         self.begun: Counter[str] = Counter()
         """How often each event has begun. One that is active in the first sample counts too."""
-        self._samples: Window[int] = Window()
+        self._samples: Window[int] = Window(window_seconds)
 
-    def add(self, mask: int, at: float, keep_seconds: float) -> None:
-        """Note a sample of Unix time `at`; samples are kept for so many seconds."""
+    def add(self, mask: int, at: float) -> None:
+        """Note a sample of Unix time `at`."""
         self.begun.update(active(mask & ~(self.mask or 0)))
         self.mask = mask
         self._samples.add(mask, at)
-        self._samples.forget_before(at - keep_seconds)
 
-    def samples_with(self, seconds: float, now: float) -> Counter[str]:
-        """Count, per reason, the samples of the last `seconds` that have it."""
+    def samples_with(self, now: float) -> Counter[str]:
+        """Count, per reason, the samples within the window before `now` that have it."""
         counts: Counter[str] = Counter()
-        for mask, number in self._samples.since(now - seconds).items():
-            counts.update(dict.fromkeys(active(mask), number))
+        for mask, number in self._samples.counts(now).items():
+            for reason in active(mask):
+                counts[reason] += number
         return counts

@@ -116,18 +116,18 @@ class ComputedFamilies:
         self._health = _health_by_gpu(readings)
         self._masks = dict(_numbers(readings, by_field, field_ids.CLOCKS_EVENT_REASONS))
         for uuid, mask in self._masks.items():
-            clocks = self._clocks.setdefault(uuid, ClockEvents())
-            clocks.add(mask, self._now, self._windows.clock_events / 1000)
+            self._clocks.setdefault(uuid, ClockEvents(self._windows.clock_events / 1000)).add(mask, self._now)
 
     def _observe_xids(self, readings: Readings, by_field: SamplesByField) -> None:
         for uuid, _ in _numbers(readings, by_field, field_ids.XID):
-            self._xids.setdefault(uuid, XidCounts())
+            self._xids_of(uuid)
         known = {gpu.uuid for gpu in self._gpus}
         for report in sorted(readings.xids, key=lambda report: report.at):
             if report.uuid in known:
-                self._xids.setdefault(report.uuid, XidCounts()).add(report, self._started_at)
-        for counts in self._xids.values():
-            counts.forget_before(self._now - self._windows.xids / 1000)
+                self._xids_of(report.uuid).add(report, self._started_at)
+
+    def _xids_of(self, uuid: str) -> XidCounts:
+        return self._xids.setdefault(uuid, XidCounts(self._windows.xids / 1000))
 
     def own(self) -> list[Family]:
         """Our own families, which no counters file lists."""
@@ -173,7 +173,7 @@ class ComputedFamilies:
         window = self._windows.xids
         size = ("window_size_in_ms", str(window))
         for gpu, counts in self._counted_gpus():
-            found = counts.within(window / 1000, self._now)
+            found = counts.within_window(self._now)
             for code, count in sorted(found.items()):
                 yield gpu, (size, ("xid", str(code))), count
             if not found and gpu.uuid in self._readable:
@@ -203,7 +203,7 @@ class ComputedFamilies:
         window = self._windows.clock_events
         for gpu in self._gpus:
             if gpu.uuid in self._masks:
-                counts = self._clocks[gpu.uuid].samples_with(window / 1000, self._now)
+                counts = self._clocks[gpu.uuid].samples_with(self._now)
                 for reason, count in counts.items():
                     yield gpu, (("window_size_in_ms", str(window)), ("clock_event", reason)), count
 

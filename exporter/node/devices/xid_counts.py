@@ -13,11 +13,11 @@ from exporter.node.devices.window import Window
 class XidCounts:
     """What is known of the XIDs of one GPU."""
 
-    def __init__(self) -> None:
+    def __init__(self, window_seconds: float) -> None:
         self.since_start: Counter[int] = Counter()
         self.last: dict[int, float] = {}
         """When the last XID of each code came, in Unix seconds."""
-        self._window: Window[int] = Window()
+        self._window: Window[int] = Window(window_seconds)
 
     def add(self, report: XidReport, started_at: float) -> None:
         """Count a report, unless it is known already or from before the start (Unix seconds)."""
@@ -28,10 +28,6 @@ class XidCounts:
             self.since_start[report.code] += report.count
             self._window.add(report.code, report.at, report.count)
 
-    def forget_before(self, time: float) -> None:
-        """Forget what no window reaches back to; the counts since the start stay."""
-        self._window.forget_before(time)
-
-    def within(self, seconds: float, now: float) -> Counter[int]:
-        """Count the XIDs of the last `seconds` by code."""
-        return self._window.since(now - seconds)
+    def within_window(self, now: float) -> Counter[int]:
+        """Count the XIDs of the window before `now` (Unix seconds) by code."""
+        return self._window.counts(now)
