@@ -8,6 +8,8 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/.cache/tools/bin:$(PATH)
 # How tests are started; `make cover` measures coverage with it.
 RUN ?= python -m
 WORKERS ?= auto
+# The fast tests wait more than they compute, so one more than there are cores ends sooner.
+FAST_WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 FAST := not (prometheus or mutation or e2e or bench or browser or slow)
 
 .PHONY: check setup demo test rest cover e2e lint fmt generate bench clean
@@ -31,7 +33,7 @@ demo: setup ## the whole product on this machine, without GPU or cluster
 	exec python -m demo $(ARGS)
 
 test: setup ## the fast tests: not those marked prometheus, mutation, e2e, bench, browser or slow
-	$(RUN) pytest -n $(WORKERS) -m "$(FAST)" $(ARGS)
+	$(RUN) pytest -n $(FAST_WORKERS) -m "$(FAST)" $(ARGS)
 
 rest: setup ## the tests that `make test` leaves out
 	$(RUN) pytest -n $(WORKERS) -m "not ($(FAST))" $(ARGS)

@@ -62,6 +62,7 @@ def run(*arguments, limit=MOST_SECONDS):
     return answer.returncode, answer.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_everything_agrees_on_a_node_with_the_values_of_nvidia_smi(node, tmp_path):
     code, said = run("--output", str(tmp_path), *WITHOUT_LOAD)

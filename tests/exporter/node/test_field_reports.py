@@ -173,6 +173,7 @@ def test_report_15_no_rule_and_no_panel_takes_the_rate_of_a_gauge():
     assert [each for each in sorted(taken) if not each[1].endswith("_total") and each[1] not in counters] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [-21, -1], ids=["connection invalid", "any error"])
 def test_report_19_while_the_engine_fails_nothing_old_is_exposed_and_values_return_within_two_intervals(node, number):
     fault = {"event": "call", "function": "*", "at": 60.0, "for": 120.0, "status": number}

@@ -258,6 +258,7 @@ def test_a_version_that_expires_again_and_again_is_not_listed_in_a_tight_loop(se
     assert max(later - earlier for earlier, later in itertools.pairwise(times)) >= 0.5 * FIRST_PAUSE
 
 
+@pytest.mark.slow
 def test_a_watch_that_turns_out_to_be_expired_is_no_recovery(server, started, caplog):
     caplog.set_level(logging.INFO)
     fill(server)
@@ -406,6 +407,7 @@ def test_a_server_that_accepts_requests_and_breaks_off_every_answer_confirms_not
     assert pipeline.unready() == f"the API server has not confirmed the pods for {ClusterConfig().stale_after:.0f} s"
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_every_watch_at_once_confirms_nothing_and_is_not_asked_in_a_tight_loop(server, started):
     expected, clock = fill(server), Clock()
     pipeline = started(config_of(server, stale_after=0.5), clock=clock)
