@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import msgspec
+from msgspec.structs import force_setattr
+
 Value = int | float
 LabelPairs = tuple[tuple[str, str], ...]
 """Label names and values in the order of the exposition."""
@@ -46,25 +49,25 @@ class LabelSchema:
         self._accepted.add(names)
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(msgspec.Struct, frozen=True, gc=False):
     """The labels of one series, in the order of the exposition, and their text. Raises LabelError.
 
     Of two pairs with the same name the first counts: a label copied from a device never replaces one of ours.
+    Python's garbage collector need not look at the labels of a hundred thousand series: they refer to strings only.
     """
 
     schema: LabelSchema
     pairs: LabelPairs
-    text: str = field(init=False, repr=False, compare=False)
-    """`{name="value",…}` as both formats write it; empty without labels."""
+    text: str = ""
+    """`{name="value",…}` as both formats write it; empty without labels. Made from the pairs."""
 
     def __post_init__(self) -> None:
         if len(dict(self.pairs)) != len(self.pairs):
             unique = dict(reversed(self.pairs))
-            object.__setattr__(self, "pairs", tuple({name: unique[name] for name, _ in self.pairs}.items()))
+            force_setattr(self, "pairs", tuple({name: unique[name] for name, _ in self.pairs}.items()))
         self.schema.check(tuple([name for name, _ in self.pairs]))
         inner = ",".join([f'{name}="{escape(value)}"' for name, value in self.pairs])
-        object.__setattr__(self, "text", f"{{{inner}}}" if inner else "")
+        force_setattr(self, "text", f"{{{inner}}}" if inner else "")
 
 
 Sample = tuple[Labels, Value]
