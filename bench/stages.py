@@ -3,7 +3,6 @@
 The reader process, which calls the native library, and the parent process, which does the rest, have their own stages.
 """
 
-import gzip
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from bench.fixture import START_SECONDS, BenchNode, RunningFakes, last_series
 from bench.table import BenchSection, Figure
 from exporter.collection_loop import CollectionLoop
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
-from exporter.exposition.exposition import GZIP_LEVEL
+from exporter.exposition.page import gzip_page, plain_page
 from exporter.exposition.render import formatted_samples
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.kubelet import Kubelet
@@ -193,10 +192,10 @@ class ParentStages:
         text = formatted_samples(snapshot.families, registry).text()
         return {
             "parent: render families (text format)": self._cost(
-                lambda: formatted_samples(snapshot.families, empty).text()
+                lambda: plain_page(formatted_samples(snapshot.families, empty).text())
             ),
             EXPORTER_METRICS: self._cost(lambda: generate_latest(registry)),
-            COMPRESS: self._cost(lambda: gzip.compress(text, GZIP_LEVEL, mtime=0)),
+            COMPRESS: self._cost(lambda: gzip_page(text)),
         }
 
 

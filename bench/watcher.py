@@ -1,11 +1,15 @@
 """Measures the cluster watcher on a large simulated cluster: first sync, peak memory, CPU while objects change.
 
+Collections are rendered and compressed as in the program, in the form that Prometheus asks for.
+
 The API server is a second process that sends prepared text, so that only the watcher is measured:
 
     python bench/watcher.py [--pods 100000] [--nodes 10000] [--gpu-share 0.2] [--seconds 60]
 """
 
 import argparse
+import gzip
+import io
 import json
 import resource
 import subprocess
@@ -21,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.pipeline import ClusterPipeline
+from exporter.collection_loop import CollectionLoop
+from exporter.exposition.exporter_metrics import ExporterMetrics
 from simulators import objects
 
 POD_BYTES = 7900
@@ -159,32 +165,40 @@ def measure(arguments: argparse.Namespace, url: str) -> None:
     """Run the watcher's pipeline against the API server and print the results."""
     before = peak_mib()
     pipeline = ClusterPipeline(ClusterConfig(api_server=url))
+    loop = CollectionLoop(lambda: pipeline.collect(time.time()), ExporterMetrics({}), 30.0)
     began, cpu = time.monotonic(), time.process_time()
     pipeline.start()
     while not pipeline.ready():
         time.sleep(0.02)
     first_sync, sync_cpu = time.monotonic() - began, time.process_time() - cpu
     began = time.monotonic()
-    snapshot = pipeline.collect(time.time())
+    loop.collect()
     collection = time.monotonic() - began
-    series = sum(len(family.samples) for family in snapshot.families)
-    share = cpu_share(pipeline, arguments.seconds)
+    page = loop.exposition.openmetrics_gzip  # what Prometheus asks for; made in each collection from now on
+    series = lines_of(page)
+    share = cpu_share(loop, arguments.seconds)
     pipeline.stop()
     report(f"{arguments.pods} pods ({arguments.gpu_share:.0%} with GPUs), {arguments.nodes} nodes")
     report(f"first sync      {first_sync:7.1f} s    budget {BUDGET_SECONDS:.0f} s   (CPU {sync_cpu:.1f} s)")
     report(f"peak memory     {peak_mib():7.0f} MiB  budget {BUDGET_MIB:.0f} MiB (after imports {before:.0f} MiB)")
-    report(f"one collection  {collection:7.2f} s    {series} series")
+    report(f"one collection  {collection:7.2f} s    {series} series, {len(page) / 2**20:.1f} MiB compressed")
     if arguments.seconds:
         budget = f"budget {BUDGET_CPU:.0%}, a collection every 30 s included"
         report(f"CPU at {CHANGES_PER_SECOND}/s    {share:7.1%}      {budget}")
 
 
-def cpu_share(pipeline: ClusterPipeline, seconds: float) -> float:
+def lines_of(page: bytes) -> int:
+    """Count the lines of a compressed page, without having all of it in memory."""
+    with gzip.open(io.BytesIO(page)) as text:
+        return sum(not line.startswith(b"#") for line in text)
+
+
+def cpu_share(loop: CollectionLoop, seconds: float) -> float:
     """Return the share of a CPU used in so many seconds while objects change, with a collection every 30 seconds."""
     began, cpu = time.monotonic(), time.process_time()
     while (left := began + seconds - time.monotonic()) > 0:
         time.sleep(min(30.0, left))
-        pipeline.collect(time.time())
+        loop.collect()
     return (time.process_time() - cpu) / max(time.monotonic() - began, 0.001)
 
 

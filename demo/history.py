@@ -17,7 +17,7 @@ import yaml
 from alerts.rule import INTERVAL_SECONDS
 from demo.processes import DemoError
 from demo.prometheus import PrometheusApi
-from exporter.metric import Family, escape
+from exporter.metric import AnyFamily, escape
 
 RAW_STEP = 60.0
 RULE_STEP = float(INTERVAL_SECONDS)
@@ -52,7 +52,7 @@ def label_text(labels: Mapping[str, str]) -> str:
     return "{" + ",".join(f'{name}="{escape(value)}"' for name, value in sorted(labels.items()) if value) + "}"
 
 
-def scraped_samples(families: Iterable[Family], target: ScrapeTarget, at: float) -> Iterator[HistorySample]:
+def scraped_samples(families: Iterable[AnyFamily], target: ScrapeTarget, at: float) -> Iterator[HistorySample]:
     """The samples that a scrape of these families at this time stores."""
     for family in families:
         for labels, value in family.samples:

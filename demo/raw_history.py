@@ -13,7 +13,7 @@ from demo.processes import DemoError
 from demo.prometheus import CLUSTER_JOB, NODE_JOB, ScrapeTargets
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.pipeline import ClusterPipeline
-from exporter.metric import Family
+from exporter.metric import AnyFamily
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.counters_watch import load_counters
 from exporter.node.devices.device_source import ReaderConfig
@@ -26,7 +26,7 @@ from exporter.node.simulation.source import SimulatedSource
 READY_SECONDS = 20.0
 INTERVAL_SECONDS = 10
 
-CollectAt = Callable[[float], Iterable[Family]]
+CollectAt = Callable[[float], Iterable[AnyFamily]]
 """Returns the families of an exporter at a time, in seconds since the epoch."""
 
 
@@ -84,7 +84,7 @@ class RawHistory:
         kubelet = ScenarioKubelet(scenario, scenario.begins(self._now), lambda: clock[0])
         pipeline = NodePipeline(NodeSources(source, kubelet), counters, LabelStyle(name), AttributionRules())
 
-        def collect_at(at: float) -> Iterable[Family]:
+        def collect_at(at: float) -> Iterable[AnyFamily]:
             clock[0] = at
             return pipeline.collect().families
 
@@ -92,7 +92,7 @@ class RawHistory:
         return collect_at, history.ScrapeTarget(labels, self._honor_labels)
 
 
-def _as_of(families: Iterable[Family], at: float, now: float) -> Iterable[Family]:
+def _as_of(families: Iterable[AnyFamily], at: float, now: float) -> Iterable[AnyFamily]:
     """Leave out the watcher's pending series at times before the pending pods were created."""
     existed = at >= now - cluster.OLDEST_PENDING_AGE_SECONDS
     return [family for family in families if existed or not family.metric.name.startswith("gpugauge_pending")]

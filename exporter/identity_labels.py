@@ -20,6 +20,11 @@ def pod_labels(namespace: str, pod: str, uid: str) -> dict[str, str]:
     return {"namespace": namespace, "pod": pod, "gpu_namespace": namespace, "gpu_pod": pod, "gpu_pod_uid": uid}
 
 
+def pod_values(namespace: str, pod: str, uid: str) -> tuple[str, str, str, str, str]:
+    """The values of `pod_labels` in the order of `POD`."""
+    return namespace, pod, namespace, pod, uid
+
+
 def container_labels(namespace: str, pod: str, container: str, uid: str) -> dict[str, str]:
     """Name a container of a pod. `uid` may be empty: the kubelet does not report it."""
     plain = {"namespace": namespace, "pod": pod, "container": container}

@@ -5,7 +5,7 @@ only labels that were made for its metric. The text of labels is formatted once,
 that they describe is first seen, and shared by all its series, so that a collection formats only values.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -35,39 +35,60 @@ class LabelSchema:
 
     names: tuple[str, ...] = ()
     optional: frozenset[str] = frozenset()
-    _accepted: set[tuple[str, ...]] = field(default_factory=set, init=False, repr=False, compare=False)
-    """Combinations of names that were found to fit: checked once, because every collection uses the same few."""
+    _patterns: dict[tuple[str, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By combinations of names that were found to fit: checked once, because every collection uses the same few."""
 
-    def check(self, names: tuple[str, ...]) -> None:
-        """Raise LabelError unless these names are declared and every required one is among them."""
-        if names in self._accepted:
-            return
+    def pattern(self, names: tuple[str, ...]) -> str:
+        """Return the text of labels with these names, with `%s` for each value.
+
+        Raises LabelError unless the names are declared and every required one is among them.
+        """
+        found = self._patterns.get(names)
+        return self._checked(names) if found is None else found
+
+    def _checked(self, names: tuple[str, ...]) -> str:
         unknown = set(names) - set(self.names)
         missing = set(self.names) - self.optional - set(names)
         if unknown or missing:
             raise LabelError(f"unknown labels {sorted(unknown)}, missing labels {sorted(missing)}")
-        self._accepted.add(names)
+        inner = ",".join([f'{name}="%s"' for name in names])
+        return self._patterns.setdefault(names, f"{{{inner}}}" if inner else "")
 
 
 class Labels(msgspec.Struct, frozen=True, gc=False):
     """The labels of one series, in the order of the exposition, and their text. Raises LabelError.
 
-    Of two pairs with the same name the first counts: a label copied from a device never replaces one of ours.
     Python's garbage collector need not look at the labels of a hundred thousand series: they refer to strings only.
     """
 
     schema: LabelSchema
-    pairs: LabelPairs
+    names: tuple[str, ...]
+    values: tuple[str, ...]
     text: str = ""
-    """`{name="value",…}` as both formats write it; empty without labels. Made from the pairs."""
+    """`{name="value",…}` as both formats write it; empty without labels. Made from names and values."""
 
     def __post_init__(self) -> None:
-        if len(dict(self.pairs)) != len(self.pairs):
-            unique = dict(reversed(self.pairs))
-            force_setattr(self, "pairs", tuple({name: unique[name] for name, _ in self.pairs}.items()))
-        self.schema.check(tuple([name for name, _ in self.pairs]))
-        inner = ",".join([f'{name}="{escape(value)}"' for name, value in self.pairs])
-        force_setattr(self, "text", f"{{{inner}}}" if inner else "")
+        pattern, values = self.schema.pattern(self.names), self.values
+        text = pattern % values
+        if "\\" in text or "\n" in text or text.count('"') != 2 * len(values):  # rare
+            text = pattern % tuple([escape(value) for value in values])
+        force_setattr(self, "text", text)
+
+    @property
+    def pairs(self) -> LabelPairs:
+        """Names and values."""
+        return tuple(zip(self.names, self.values, strict=True))
+
+
+def labels_of_pairs(schema: LabelSchema, pairs: Iterable[tuple[str, str]]) -> Labels:
+    """Make the labels of one series. Raises LabelError.
+
+    Of two pairs with the same name the first counts: a label copied from a device never replaces one of ours.
+    """
+    unique: dict[str, str] = {}
+    for name, value in pairs:
+        unique.setdefault(name, value)
+    return Labels(schema, tuple(unique), tuple(unique.values()))
 
 
 Sample = tuple[Labels, Value]
@@ -89,11 +110,20 @@ class Metric:
         Raises LabelError when a name is unknown or a required one is missing.
         """
         optional = self.schema.optional
-        return Labels(self.schema, tuple([pair for pair in values.items() if pair[1] or pair[0] not in optional]))
+        if optional:
+            values = {name: value for name, value in values.items() if value or name not in optional}
+        return Labels(self.schema, tuple(values), tuple(values.values()))
 
     def sample(self, value: Value, **labels: str) -> Sample:
         """Make one labeled sample. Raises LabelError as `labels` does."""
         return self.labels(**labels), value
+
+    def ordered(self, value: Value, *labels: str) -> Sample:
+        """Make one sample from the values of all labels in the order in which they are declared.
+
+        It takes half the time of `sample`, which counts where a collection makes a hundred thousand.
+        """
+        return Labels(self.schema, self.schema.names, labels), value
 
 
 def metric(name: str, kind: Kind, help: str, *labels: str, optional: Iterable[str] = ()) -> Metric:
@@ -103,19 +133,27 @@ def metric(name: str, kind: Kind, help: str, *labels: str, optional: Iterable[st
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Every sample of one metric in one exposition; no two samples may have equal labels.
-
-    Raises LabelError when a sample's labels were made for other label names.
-    """
+    """Every sample of one metric in one exposition; no two samples may have equal labels."""
 
     metric: Metric
-    samples: list[Sample]
+    samples: Sequence[Sample]
 
-    def __post_init__(self) -> None:
-        schema = self.metric.schema
-        for labels, _ in self.samples:
-            if labels.schema is not schema and labels.schema != schema:  # nearly always the same object
-                raise LabelError(f"labels of another metric on {self.metric.name}: {labels.text}")
+
+@dataclass(frozen=True, slots=True)
+class LargeFamily:
+    """A family of which samples are made while it is rendered, because all at once would take too much memory."""
+
+    metric: Metric
+    make: Callable[[], Iterator[Sample]]
+    """May be called more than once, and from another thread: what it reads must not change."""
+
+    @property
+    def samples(self) -> Iterator[Sample]:
+        """The samples, made now."""
+        return self.make()
+
+
+AnyFamily = Family | LargeFamily
 
 
 def escape(text: str) -> str:

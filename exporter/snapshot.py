@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from exporter.metric import Family
+from exporter.metric import AnyFamily
 from exporter.source import Source, SourceError
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Snapshot:
 
     taken_at: float
     """Seconds since the epoch, when the collection began."""
-    families: tuple[Family, ...]
+    families: tuple[AnyFamily, ...]
     health: tuple[SourceHealth, ...] = ()
     problems: tuple[SourceProblem, ...] = ()
     rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)

@@ -17,7 +17,6 @@ from exporter.cluster.kubernetes.reasons import SyncReason
 from exporter.cluster.kubernetes.records import Namespace
 from exporter.cluster.kubernetes.reflector import Reflector
 from exporter.cluster.kubernetes.store import ObjectStore, StoreView
-from exporter.cluster.label_cache import LabelCache
 from exporter.cluster.metrics.families import families
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.scheduling.pending_pods import unknown_texts
@@ -50,7 +49,6 @@ class ClusterPipeline:
         self._gpus = gpu_resources(config.resources)
         self._malformed_log = OnceLog(_LOG)
         self._unknown_log = OnceLog(_LOG)
-        self._labels = LabelCache()
         self._history = ClusterHistory()
         kinds = object_kinds(self._gpus)
         self._stores = tuple(ObjectStore(kind.name, wall, clock, kind.optional) for kind in kinds)
@@ -89,10 +87,9 @@ class ClusterPipeline:
         for reflector in self._reflectors:
             reflector.supervise()
         stores = self._views()
-        view = view_of(now, self._gpus, stores, self._labels, self._history)
+        view = view_of(now, self._gpus, stores, self._history)
         self._log_unknown(view)
         found = tuple(families(view, self._config, self._malformed(view)))
-        self._labels.end_collection()
         return Snapshot(now, found, (health(stores),), problems(stores))
 
     def _views(self) -> tuple[StoreView, ...]:

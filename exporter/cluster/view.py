@@ -11,7 +11,6 @@ from exporter.cluster.kubernetes.events import Event
 from exporter.cluster.kubernetes.node_pools import NodePool
 from exporter.cluster.kubernetes.records import Namespace, Node, Overrides, Pod
 from exporter.cluster.kubernetes.store import StoreView
-from exporter.cluster.label_cache import LabelCache
 from exporter.cluster.scheduling.admission import with_admission
 from exporter.cluster.scheduling.device_claims import DeviceObjects, offered, with_claims
 from exporter.cluster.scheduling.history import ClusterHistory, PodRejection, Workload
@@ -50,8 +49,6 @@ class ClusterView:
     rejections: Mapping[PodRejection, int] = field(default_factory=dict)
     """How many GPU pods kubelets have rejected since the watcher started."""
     stores: tuple[StoreView, ...] = ()
-    labels: LabelCache = field(default_factory=LabelCache)
-    """Makes the samples; shared by all collections of a pipeline."""
 
     def gpu_nodes(self) -> list[Node]:
         """The nodes that offer GPUs, or should, by name; none while the nodes are not known."""
@@ -59,9 +56,7 @@ class ClusterView:
         return sorted(found, key=lambda node: node.name)
 
 
-def view_of(
-    now: float, gpus: GpuResources, stores: tuple[StoreView, ...], labels: LabelCache, history: ClusterHistory
-) -> ClusterView:
+def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], history: ClusterHistory) -> ClusterView:
     """Make the view from the stores, in any order. `now` is in seconds since the epoch."""
     devices = _device_objects(stores)
     every = _records(stores, "pods", Pod)
@@ -80,7 +75,6 @@ def view_of(
         controllers=controllers,
         gpu_pools=bool(_records(stores, "nodepools", NodePool)),
         stores=stores,
-        labels=labels,
     )
     return with_pending(view, history)
 

@@ -14,7 +14,6 @@ from exporter.cluster.kubernetes.listing import pages
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.cluster.kubernetes.records import ClusterObject, Pod
 from exporter.cluster.kubernetes.store import ObjectStore, StoreView
-from exporter.cluster.label_cache import LabelCache
 from exporter.cluster.scheduling.explanation import Explanation, explain
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.scheduling.pending_pods import PendingPod
@@ -46,7 +45,7 @@ def view_of_files(names: Sequence[str], gpus: GpuResources, now: float) -> Clust
             body = {"metadata": {"resourceVersion": "1"}, "items": found[kind.object]}
             records = kind.codec.page(json.dumps(body).encode()).records
         views.append(_view(kind, records, now))
-    return view_of(now, gpus, tuple(views), LabelCache(), ClusterHistory())
+    return view_of(now, gpus, tuple(views), ClusterHistory())
 
 
 def _items(name: str) -> list[dict[str, Any]]:
@@ -71,7 +70,7 @@ def view_of_cluster(config: ClusterConfig, gpus: GpuResources, now: float) -> Cl
             api.close()
     except ApiError as error:
         raise ConfigError(str(error)) from error
-    return view_of(now, gpus, tuple(views), LabelCache(), ClusterHistory())
+    return view_of(now, gpus, tuple(views), ClusterHistory())
 
 
 def _records(api: KubernetesApi, kind: ObjectKind, config: ClusterConfig) -> dict[str, ClusterObject] | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.metric import Family, Kind, LabelError, Labels, LabelSchema, Metric, escape, metric
+from exporter.metric import Family, Kind, LabelError, LabelSchema, Metric, escape, labels_of_pairs, metric
 
 PER_GPU = metric("a", Kind.GAUGE, "A.", "gpu", "UUID", "GPU_I_ID", optional=("GPU_I_ID",))
 
@@ -28,13 +28,13 @@ def test_a_missing_or_unknown_label_cannot_be_made(labels, message):
     with pytest.raises(LabelError, match=message):
         PER_GPU.labels(**labels)
     with pytest.raises(LabelError, match=message):
-        Labels(PER_GPU.schema, tuple(labels.items()))
+        labels_of_pairs(PER_GPU.schema, labels.items())
 
 
-def test_a_family_takes_only_labels_of_its_own_metric():
-    other = metric("b", Kind.GAUGE, "B.", "gpu", "UUID")
-    with pytest.raises(LabelError, match="labels of another metric on b"):
-        Family(other, [PER_GPU.sample(1, gpu="0", UUID="GPU-a")])
+def test_labels_in_the_declared_order_are_those_given_by_name():
+    metric_ = metric("b", Kind.GAUGE, "B.", "gpu", "UUID")
+    assert metric_.ordered(2, "0", 'GPU-"a"') == metric_.sample(2, gpu="0", UUID='GPU-"a"')
+    assert metric_.ordered(2, "0", 'GPU-"a"')[0].text == '{gpu="0",UUID="GPU-\\"a\\""}'
 
 
 def test_metrics_with_the_same_label_names_share_labels():
@@ -44,7 +44,7 @@ def test_metrics_with_the_same_label_names_share_labels():
 
 def test_a_label_of_ours_is_never_replaced_by_a_later_one_of_the_same_name():
     schema = LabelSchema(("gpu", "pod"))
-    assert Labels(schema, (("gpu", "0"), ("pod", "a"), ("gpu", "9"))).text == '{gpu="0",pod="a"}'
+    assert labels_of_pairs(schema, (("gpu", "0"), ("pod", "a"), ("gpu", "9"))).text == '{gpu="0",pod="a"}'
 
 
 def test_label_values_are_escaped():

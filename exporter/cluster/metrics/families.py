@@ -4,7 +4,7 @@ from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.overrides import MalformedOverride
 from exporter.cluster.metrics import blocked_work, maintenance, nodes, pending, pods, reflectors
 from exporter.cluster.view import ClusterView
-from exporter.metric import Family
+from exporter.metric import AnyFamily
 
 METRICS = (
     *pending.METRICS,
@@ -17,9 +17,9 @@ METRICS = (
 """Every metric that the watcher can expose."""
 
 
-def families(view: ClusterView, config: ClusterConfig, malformed: list[MalformedOverride]) -> list[Family]:
-    """The families that have a sample. `malformed` are the overrides that are ignored now."""
-    found = [
+def families(view: ClusterView, config: ClusterConfig, malformed: list[MalformedOverride]) -> list[AnyFamily]:
+    """The families that may have a sample. `malformed` are the overrides that are ignored now."""
+    found: list[AnyFamily] = [
         *pending.pending_families(view, config),
         *blocked_work.blocked_work_families(view),
         *pods.pod_families(view),

@@ -57,7 +57,7 @@ def maintenance_families(view: ClusterView) -> list[Family]:
     if view.nodes is None:
         return []
     found = [(node.name, reason) for node in view.gpu_nodes() for reason in reasons(node)]
-    return [Family(MAINTENANCE, [view.labels.sample(MAINTENANCE, 1, node=n, reason=reason) for n, reason in found])]
+    return [Family(MAINTENANCE, [MAINTENANCE.sample(1, node=n, reason=reason) for n, reason in found])]
 
 
 def reasons(node: Node) -> Iterator[MaintenanceReason]:

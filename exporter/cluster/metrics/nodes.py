@@ -1,7 +1,6 @@
 """Metrics of GPU nodes: their capacity, what is requested, what is free, and whether pods can be scheduled there."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 from exporter.cluster.kubernetes.records import Amounts, Node
@@ -9,7 +8,7 @@ from exporter.cluster.scheduling.device_claims import DeviceCount
 from exporter.cluster.scheduling.free_capacity import Requested, free_on, requested, schedulable, with_claimable
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
-from exporter.metric import Family, Kind, Metric, Sample, metric
+from exporter.metric import Kind, LargeFamily, Metric, Sample, metric
 
 _LABELS = ("node", "resource", "model")
 CAPACITY = metric("gpugauge_node_gpu_capacity", Kind.GAUGE, "GPUs that the kubelet reports, healthy or not.", *_LABELS)
@@ -36,22 +35,20 @@ INFO = metric(
 METRICS = (CAPACITY, ALLOCATABLE, REQUESTED, FREE, SCHEDULABLE, INFO)
 
 
-def node_families(view: ClusterView) -> list[Family]:
+def node_families(view: ClusterView) -> list[LargeFamily]:
     """The families; none while the nodes are not known, no requested and free GPUs while the pods are not."""
     if view.nodes is None:
         return []
     nodes = view.gpu_nodes()
     by_node = view.devices.by_node
-    capacity = ((n, with_claimable(n.capacity, _claimable(by_node.get(n.name), "capacity"))) for n in nodes)
-    allocatable = ((n, with_claimable(n.allocatable, _claimable(by_node.get(n.name), "allocatable"))) for n in nodes)
     return [
-        _family(CAPACITY, capacity, view),
-        _family(ALLOCATABLE, allocatable, view),
-        *_requested_and_free(nodes, view),
-        Family(
-            SCHEDULABLE, [view.labels.sample(SCHEDULABLE, int(schedulable(node)), node=node.name) for node in nodes]
+        _family(CAPACITY, nodes, lambda n: with_claimable(n.capacity, _claimable(by_node.get(n.name), "capacity"))),
+        _family(
+            ALLOCATABLE, nodes, lambda n: with_claimable(n.allocatable, _claimable(by_node.get(n.name), "allocatable"))
         ),
-        Family(INFO, [_info(node, view) for node in nodes]),
+        *_requested_and_free(nodes, view),
+        LargeFamily(SCHEDULABLE, lambda: (SCHEDULABLE.sample(int(schedulable(n)), node=n.name) for n in nodes)),
+        LargeFamily(INFO, lambda: (_info(node) for node in nodes)),
     ]
 
 
@@ -59,19 +56,15 @@ def _claimable(counts: tuple[DeviceCount, ...] | None, what: Literal["capacity",
     return tuple((each.name, getattr(each, what)) for each in counts or ())
 
 
-def _requested_and_free(nodes: list[Node], view: ClusterView) -> list[Family]:
+def _requested_and_free(nodes: list[Node], view: ClusterView) -> list[LargeFamily]:
     if view.pods is None:
         return []
     requests = requested(view.pods)
     unlisted = _unlisted(nodes, requests)
     by_node = view.devices.by_node
     return [
-        _family(REQUESTED, ((node, _requested_on(node, requests, unlisted, view)) for node in nodes), view),
-        _family(
-            FREE,
-            ((n, with_claimable(free_on(n, requests), _claimable(by_node.get(n.name), "free"))) for n in nodes),
-            view,
-        ),
+        _family(REQUESTED, nodes, lambda node: _requested_on(node, requests, unlisted, view)),
+        _family(FREE, nodes, lambda n: with_claimable(free_on(n, requests), _claimable(by_node.get(n.name), "free"))),
     ]
 
 
@@ -94,23 +87,24 @@ def _requested_on(node: Node, requests: Requested, unlisted: Mapping[str, list[s
     return amounts + tuple((name, count) for name, count in claimed.items() if name not in listed)
 
 
-def _family(metric: Metric, found: Iterable[tuple[Node, Amounts]], view: ClusterView) -> Family:
+def _family(metric: Metric, nodes: list[Node], amounts: Callable[[Node], Amounts]) -> LargeFamily:
     """One sample per node and resource; two resource names with the same label value add up."""
-    samples: list[Sample] = []
-    for node, amounts in found:
-        sums: Counter[str] = Counter()
-        for name, count in amounts:
-            sums[resource_label(name)] += count
-        for resource, count in sums.items():
-            labels = {"node": node.name, "resource": resource, "model": node.description.model}
-            samples.append(view.labels.sample(metric, count, **labels))
-    return Family(metric, samples)
+
+    def samples() -> Iterator[Sample]:
+        for node in nodes:
+            sums: dict[str, int] = {}
+            for name, count in amounts(node):
+                resource = resource_label(name)
+                sums[resource] = sums.get(resource, 0) + count
+            for resource, count in sums.items():
+                yield metric.ordered(count, node.name, resource, node.description.model)
+
+    return LargeFamily(metric, samples)
 
 
-def _info(node: Node, view: ClusterView) -> Sample:
+def _info(node: Node) -> Sample:
     description = node.description
-    return view.labels.sample(
-        INFO,
+    return INFO.sample(
         1,
         node=node.name,
         model=description.model,

@@ -133,7 +133,7 @@ def _workloads_since(view: ClusterView, config: ClusterConfig) -> Iterable[Sampl
     for (namespace, name, kind), since in sorted(long, key=lambda each: (each[1], each[0]))[:_MOST_WORKLOADS]:
         for resource in sorted(resources[namespace, name, kind]):
             labels = {**namespace_labels(namespace), **workload_labels(name, kind), "resource": resource}
-            yield view.labels.sample(WORKLOAD_SINCE, since, **labels)
+            yield WORKLOAD_SINCE.sample(since, **labels)
 
 
 def _admission_failures(view: ClusterView) -> list[Sample]:

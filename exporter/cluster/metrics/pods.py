@@ -1,5 +1,7 @@
 """Metrics of GPU pods that are not finished: identity, start, phase, and the overrides that their owners set."""
 
+from collections.abc import Iterator
+
 from exporter.cluster.kubernetes.overrides import (
     ALERT,
     EXEMPTION,
@@ -13,8 +15,8 @@ from exporter.cluster.kubernetes.overrides import (
 )
 from exporter.cluster.kubernetes.records import Overrides, Pod
 from exporter.cluster.view import ClusterView
-from exporter.identity_labels import NAMESPACE, POD, WORKLOAD, namespace_labels, pod_labels, workload_labels
-from exporter.metric import Family, Kind, Sample, metric
+from exporter.identity_labels import NAMESPACE, POD, WORKLOAD, namespace_labels, pod_labels, pod_values
+from exporter.metric import Family, Kind, LargeFamily, Sample, metric
 
 INFO = metric(
     "gpugauge_gpu_pod_info",
@@ -61,21 +63,23 @@ MALFORMED = metric(
     "Annotations and labels of gpugauge that are ignored because their values cannot be understood.",
     "key",
 )
+_NONE = Overrides()
 METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, NAMESPACE_EXEMPTION, MALFORMED)
 
 
-def pod_families(view: ClusterView) -> list[Family]:
+def pod_families(view: ClusterView) -> list[LargeFamily]:
     """The families of single pods; none while the pods are not known."""
     if view.pods is None:
         return []
-    make = view.labels.sample
-    pods = [(pod, labels_of(pod)) for pod in sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))]
+    pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))
     return [
-        Family(INFO, [make(INFO, 1, **labels, **_info(pod, view)) for pod, labels in pods]),
-        Family(START, [make(START, pod.started, **labels) for pod, labels in pods if pod.started is not None]),
-        Family(PHASE, [make(PHASE, 1, **labels, phase=pod.phase) for pod, labels in pods if pod.phase]),
-        Family(LOW_UTILIZATION_THRESHOLD, _thresholds(pods, view)),
-        Family(POD_EXEMPTION, _exemptions(pods, view)),
+        LargeFamily(INFO, lambda: _infos(pods, view)),
+        LargeFamily(
+            START, lambda: (START.ordered(pod.started, *_values(pod)) for pod in pods if pod.started is not None)
+        ),
+        LargeFamily(PHASE, lambda: (PHASE.ordered(1, *_values(pod), pod.phase) for pod in pods if pod.phase)),
+        LargeFamily(LOW_UTILIZATION_THRESHOLD, lambda: _thresholds(pods, view)),
+        LargeFamily(POD_EXEMPTION, lambda: _exemptions(pods, view)),
     ]
 
 
@@ -105,38 +109,35 @@ def malformed_family(found: list[MalformedOverride]) -> Family:
     return Family(MALFORMED, [MALFORMED.sample(count, key=key) for key, count in counts.items()])
 
 
-def _info(pod: Pod, view: ClusterView) -> dict[str, str]:
-    return {
-        "node": pod.node,
-        **workload_labels(pod.workload, pod.workload_type),
-        "workload_class": _workload_class(pod, view),
-        "priority_class": pod.priority_class,
-    }
+def _infos(pods: list[Pod], view: ClusterView) -> Iterator[Sample]:
+    for pod in pods:
+        workload = (pod.workload, pod.workload_type, _workload_class(pod, view))
+        yield INFO.ordered(1, *_values(pod), pod.node, *workload, pod.priority_class)
+
+
+def _values(pod: Pod) -> tuple[str, str, str, str, str]:
+    return pod_values(pod.namespace, pod.name, pod.uid)
 
 
 def _workload_class(pod: Pod, view: ClusterView) -> str:
     """The workload class; empty where the pod sets none and the namespaces are not known."""
     if view.namespaces is not None:
-        return workload_class(pod, view.namespaces.get(pod.namespace, Overrides()))
-    return workload_class(pod, Overrides()) if pod.overrides.workload_class else ""
+        return workload_class(pod, view.namespaces.get(pod.namespace, _NONE))
+    return workload_class(pod, _NONE) if pod.overrides.workload_class else ""
 
 
-def _thresholds(pods: list[tuple[Pod, dict[str, str]]], view: ClusterView) -> list[Sample]:
-    samples: list[Sample] = []
-    namespaces = view.namespaces or {}
-    for pod, labels in pods:
-        ratio = threshold(pod.overrides.threshold)
+def _thresholds(pods: list[Pod], view: ClusterView) -> Iterator[Sample]:
+    of_namespaces = {name: threshold(overrides.threshold) for name, overrides in (view.namespaces or {}).items()}
+    for pod in pods:
+        ratio = threshold(pod.overrides.threshold) if pod.overrides.threshold else None
         if ratio is None:
-            ratio = threshold(namespaces.get(pod.namespace, Overrides()).threshold)
+            ratio = of_namespaces.get(pod.namespace)
         if ratio is not None:
-            samples.append(view.labels.sample(LOW_UTILIZATION_THRESHOLD, ratio, **labels))
-    return samples
+            yield LOW_UTILIZATION_THRESHOLD.ordered(ratio, *_values(pod))
 
 
-def _exemptions(pods: list[tuple[Pod, dict[str, str]]], view: ClusterView) -> list[Sample]:
-    samples: list[Sample] = []
-    for pod, labels in pods:
-        exemption = pod_exemption(pod.overrides.exemption, view.now)
+def _exemptions(pods: list[Pod], view: ClusterView) -> Iterator[Sample]:
+    for pod in pods:
+        exemption = pod_exemption(pod.overrides.exemption, view.now) if pod.overrides.exemption else None
         if exemption is not None:
-            samples.append(POD_EXEMPTION.sample(1, **labels, alert=ALERT, until=exemption.until))
-    return samples
+            yield POD_EXEMPTION.ordered(1, *_values(pod), ALERT, exemption.until)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from exporter.metric import Family, Kind, Labels, LabelSchema, Metric, Sample, metric
+from exporter.metric import Family, Kind, Labels, LabelSchema, Metric, Sample, labels_of_pairs, metric
 from exporter.node.devices import clock_events, field_ids, p2p, xids
 from exporter.node.devices.clock_events import ClockEvents
 from exporter.node.devices.computed_metrics import ComputedMetric
@@ -146,7 +146,7 @@ class ComputedFamilies:
         for row in rows:
             extended = extended_schema(schema, row.metric)
             samples: list[Sample] = [
-                (Labels(extended, (*by_uuid[gpu.uuid].pairs, *extra)), value)
+                (labels_of_pairs(extended, (*by_uuid[gpu.uuid].pairs, *extra)), value)
                 for gpu, extra, value in self._samples_of[row.name]()
             ]
             families.append(Family(computed_metric(row.name, row.help, row.metric.kind, extended), samples))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from exporter.metric import LabelPairs, Labels, LabelSchema
+from exporter.metric import LabelPairs, Labels, LabelSchema, labels_of_pairs
 from exporter.node.devices.device import Device
 
 INSTANCE_IDS = ("GPU_I_ID", "GPU_CI_ID")
@@ -133,4 +133,4 @@ class DeviceLabelCache:
             *rows,
             *zip(allocation_names(style), container, strict=False),
         )
-        return Labels(self._schema, pairs)
+        return labels_of_pairs(self._schema, pairs)

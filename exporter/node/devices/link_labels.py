@@ -6,7 +6,7 @@ The names are those of dcgm-exporter, which spells GPU and model on links otherw
 from collections.abc import Sequence
 from functools import lru_cache
 
-from exporter.metric import LabelPairs, Labels, LabelSchema
+from exporter.metric import LabelPairs, Labels, LabelSchema, labels_of_pairs
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import (
     ExclusiveContainer,
@@ -65,4 +65,4 @@ class LinkLabelCache:
             *rows,
             *zip(allocation_names(self._style), container, strict=False),
         )
-        return Labels(self._schema, pairs)
+        return labels_of_pairs(self._schema, pairs)

@@ -10,7 +10,18 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 from exporter.gpu_names import canonical_model
-from exporter.metric import Family, Kind, LabelPairs, Labels, LabelSchema, Metric, Sample, Value, metric
+from exporter.metric import (
+    Family,
+    Kind,
+    LabelPairs,
+    Labels,
+    LabelSchema,
+    Metric,
+    Sample,
+    Value,
+    labels_of_pairs,
+    metric,
+)
 from exporter.node.devices import field_ids, xids
 from exporter.node.devices.counters_file import CounterRow, Counters
 from exporter.node.devices.device import Device
@@ -160,7 +171,7 @@ def xid_schema(schema: LabelSchema) -> LabelSchema:
 
 @lru_cache(maxsize=1024)
 def _xid_labels(labels: Labels, code: Value, schema: LabelSchema) -> Labels:
-    return Labels(schema, (*labels.pairs, ("err_code", f"{code:.0f}"), ("err_msg", xids.text(code))))
+    return labels_of_pairs(schema, (*labels.pairs, ("err_code", f"{code:.0f}"), ("err_msg", xids.text(code))))
 
 
 def _labeled(labels: Sequence[Labels], column: Sequence[SampleValue]) -> Iterable[Sample]:

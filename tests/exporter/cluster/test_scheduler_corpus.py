@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from exporter.cluster.kubernetes.kinds import object_kinds
-from exporter.cluster.label_cache import LabelCache
 from exporter.cluster.scheduling.blocked_work import blocked_work
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.view import view_of
@@ -26,7 +25,7 @@ def view_of_case(case):
     """The view that a watcher has which may read everything."""
     now = datetime.fromisoformat(case["recorded_at"]).timestamp()
     stores = listed(now, **{kind.name: case.get(kind.name, []) for kind in object_kinds(GPUS)})
-    return view_of(now, GPUS, stores, LabelCache(), ClusterHistory())
+    return view_of(now, GPUS, stores, ClusterHistory())
 
 
 def wrong(expected, found):

@@ -19,15 +19,15 @@ class Renderer:
 
     def __call__(self):
         self.calls += 1
-        return b"a 1\n# EOF\n"
+        return [b"a 1\n", b"# EOF\n"]
 
 
 def exposition(demand=None, renderer=None):
-    return Exposition(b"a 1\n", renderer or Renderer(), demand=demand)
+    return Exposition(lambda: [b"a 1\n"], renderer or Renderer(), demand=demand)
 
 
-def test_nothing_is_compressed_and_no_openmetrics_is_rendered_while_nobody_asks():
-    assert exposition().forms == {Form.TEXT}
+def test_no_form_is_made_while_nobody_asks():
+    assert exposition().forms == set()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_form_that_was_not_asked_for_in_five_minutes_is_no_longer_made():
     now = RECENT_SECONDS
     assert Form.OPENMETRICS_GZIP in exposition(demand).forms
     now += 1
-    assert exposition(demand).forms == {Form.TEXT}
+    assert exposition(demand).forms == set()
 
 
 def test_the_text_format_alone_never_renders_openmetrics():

@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from exporter.exposition.render import render
-from exporter.metric import Family, Kind, Labels, LabelSchema, Metric, metric
+from exporter.metric import Family, Kind, Labels, LabelSchema, Metric, labels_of_pairs, metric
 
 NOTHING = CollectorRegistry()
 LABEL_NAMES = ("gpu", "UUID", "pod", "namespace", "container")
@@ -24,7 +24,7 @@ texts = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters
 values = st.one_of(
     st.integers(-(2**63), 2**63), st.floats(), st.floats(0, 1), st.sampled_from([0, 0.0, -0.0, 1e-30, 2**53 + 1])
 )
-labels = st.lists(texts, min_size=5, max_size=5).map(lambda t: Labels(SCHEMA, tuple(zip(LABEL_NAMES, t, strict=True))))
+labels = st.lists(texts, min_size=5, max_size=5).map(lambda t: Labels(SCHEMA, LABEL_NAMES, tuple(t)))
 
 
 def kinds(name):
@@ -116,7 +116,7 @@ def test_the_exposition_equals_that_of_the_client_library(given_families):
         Family(
             f.metric,
             [
-                (Labels(SCHEMA, pairs), v)
+                (labels_of_pairs(SCHEMA, pairs), v)
                 for (pairs, v) in {lab.pairs: v for lab, v in f.samples}.items()
                 if math.isfinite(v) and v >= 0
             ],

@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from exporter.cluster.kubernetes.node_pools import WireNodePool, node_pool
-from exporter.cluster.label_cache import LabelCache
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.view import view_of
 from tests.exporter.cluster.fixture import GPUS, NOW
@@ -50,7 +49,7 @@ def test_a_pool_makes_gpus_when_its_requirements_taints_or_limits_say_so(given, 
 
 def test_one_pool_with_gpus_is_enough():
     def view(*pools):
-        return view_of(NOW, GPUS, listed(NOW, nodepools=list(pools)), LabelCache(), ClusterHistory())
+        return view_of(NOW, GPUS, listed(NOW, nodepools=list(pools)), ClusterHistory())
 
     assert view(pool(limits={"nvidia.com/gpu": "64"})).gpu_pools
     assert not view(pool()).gpu_pools

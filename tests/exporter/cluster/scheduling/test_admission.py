@@ -2,7 +2,6 @@
 
 import pytest
 
-from exporter.cluster.label_cache import LabelCache
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.view import view_of
 from simulators import objects
@@ -29,7 +28,7 @@ def workload(name, owner, admitted=ADMITTED):
 def since(labels, *workloads):
     pod = objects.pod("p", created=CREATED, labels=labels)
     kinds = {"workloads": list(workloads)} if workloads else {}
-    found = view_of(NOW, GPUS, listed(NOW, pods=[pod], **kinds), LabelCache(), ClusterHistory())
+    found = view_of(NOW, GPUS, listed(NOW, pods=[pod], **kinds), ClusterHistory())
     return found.pods[0].schedulable_since
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from exporter.cluster.label_cache import LabelCache
 from exporter.cluster.metrics.blocked_work import blocked_work_families
 from exporter.cluster.scheduling.blocked_work import blocked_work
 from exporter.cluster.scheduling.history import ClusterHistory
@@ -54,7 +53,7 @@ def workload(name, *conditions, owner=None, active=True, count=4):
 
 
 def view(**kinds):
-    return view_of(NOW, GPUS, listed(NOW, **kinds), LabelCache(), ClusterHistory())
+    return view_of(NOW, GPUS, listed(NOW, **kinds), ClusterHistory())
 
 
 def blocked(**kinds):

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from exporter.cluster.kubernetes.kinds import object_kinds
-from exporter.cluster.label_cache import LabelCache
 from exporter.cluster.metrics.nodes import node_families
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.scheduling.pending_reason import PendingReason
@@ -60,7 +59,7 @@ PLAIN = objects.pod("p", requests={}, created=NOW - 1000)
 
 def view(**kinds):
     """The view of a watcher to which the API server lists these objects, and denies all others."""
-    return view_of(NOW, GPUS, listed(NOW, **kinds), LabelCache(), ClusterHistory())
+    return view_of(NOW, GPUS, listed(NOW, **kinds), ClusterHistory())
 
 
 def cluster(**kinds):
