@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from exporter.cluster.kubernetes.pod_failure import PodFailureReason
 from exporter.cluster.kubernetes.reasons import SyncReason, WatchReason
 from exporter.cluster.metrics.maintenance import MaintenanceReason
 from exporter.cluster.scheduling.pending_reason import PendingReason
@@ -31,8 +32,8 @@ problem, and on `gpugauge_source_errors_total`; the log has the details. The oth
 `gpugauge_rejected_values_total`, `gpugauge_field_unsupported_devices`, `gpugauge_unmatched_device_ids`,
 `gpugauge_watch_restarts_total`, `gpugauge_pending_pods`, `gpugauge_pending_devices`,
 `gpugauge_pending_oldest_timestamp_seconds`, `gpugauge_pending_pod_reason`, `gpugauge_pending_workloads`,
-`gpugauge_pending_workload_devices`, `gpugauge_watch_off`, `gpugauge_node_maintenance` and `gpugauge_clock_event`. Each
-section names its own."""
+`gpugauge_pending_workload_devices`, `gpugauge_watch_off`, `gpugauge_node_maintenance`,
+`gpugauge_gpu_pod_failures_total` and `gpugauge_clock_event`. Each section names its own."""
 
 
 class ReasonSection(NamedTuple):
@@ -56,6 +57,7 @@ SECTIONS = (
     ReasonSection("Clock events", ClockEventReason),
     ReasonSection("Unmatched device ids", UnmatchedReason),
     ReasonSection("Pending pods", PendingReason),
+    ReasonSection("Failed pods", PodFailureReason),
     ReasonSection("Nodes under maintenance", MaintenanceReason),
 )
 

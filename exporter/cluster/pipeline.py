@@ -104,10 +104,9 @@ class ClusterPipeline:
     def _malformed(self, view: ClusterView) -> list[MalformedOverride]:
         """Find the overrides that are ignored now, and log each once."""
         namespaces = [Namespace(name, overrides) for name, overrides in (view.namespaces or {}).items()]
-        found = malformed(view.pods or (), namespaces, view.now)
+        found = malformed(view.pods or (), namespaces, view.nodes or (), view.now)
         for each in found:
-            where = f"pod {each.namespace}/{each.pod}" if each.pod else f"namespace {each.namespace}"
-            self._malformed_log.warning(f"{where}: {each.value!r} is not a value of {each.key} and is ignored")
+            self._malformed_log.warning(f"{each.where}: {each.value!r} is not a value of {each.key} and is ignored")
         return found
 
 

@@ -9,11 +9,11 @@ from exporter.cluster.kubernetes.controllers import Controller
 from exporter.cluster.kubernetes.devices import DeviceClass, ResourceClaim, ResourceSlice
 from exporter.cluster.kubernetes.events import Event
 from exporter.cluster.kubernetes.node_pools import NodePool
-from exporter.cluster.kubernetes.records import Namespace, Node, Overrides, Pod
+from exporter.cluster.kubernetes.records import Namespace, Node, Overrides, Pod, ResourceQuota
 from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.scheduling.admission import with_admission
 from exporter.cluster.scheduling.device_claims import DeviceObjects, offered, with_claims
-from exporter.cluster.scheduling.history import ClusterHistory, PodRejection, Workload
+from exporter.cluster.scheduling.history import ClusterHistory, PodFailure, PodRejection, Workload
 from exporter.cluster.scheduling.pending_pods import ClusterObjects, PendingPod, pending_pods
 from exporter.gpu_names import GpuResources
 
@@ -33,6 +33,8 @@ class ClusterView:
     """GPU pods that are not finished."""
     rejected: tuple[Pod, ...] = ()
     """GPU pods that failed because a kubelet did not admit them."""
+    failed: tuple[Pod, ...] = ()
+    """GPU pods that ran and failed."""
     nodes: tuple[Node, ...] | None = None
     namespaces: Mapping[str, Overrides] | None = None
     devices: DeviceObjects = field(default_factory=DeviceObjects)
@@ -48,6 +50,10 @@ class ClusterView:
     """Since when each workload with schedulable pending pods is pending, in seconds since the epoch."""
     rejections: Mapping[PodRejection, int] = field(default_factory=dict)
     """How many GPU pods kubelets have rejected since the watcher started."""
+    failures: Mapping[PodFailure, int] = field(default_factory=dict)
+    """How many GPU pods have run and failed since the watcher started."""
+    quotas: tuple[ResourceQuota, ...] = ()
+    """Quotas of GPUs."""
     stores: tuple[StoreView, ...] = ()
 
     def gpu_nodes(self) -> list[Node]:
@@ -66,13 +72,15 @@ def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], histo
     view = ClusterView(
         now=now,
         gpus=gpus,
-        pods=None if pods is None else tuple(pod for pod in pods if not pod.rejected),
+        pods=None if pods is None else tuple(pod for pod in pods if pod.phase != "Failed"),
         rejected=tuple(pod for pod in pods or () if pod.rejected),
+        failed=tuple(pod for pod in pods or () if pod.failure),
         nodes=_records(stores, "nodes", Node),
         namespaces=None if namespaces is None else {each.name: each.overrides for each in namespaces},
         devices=devices,
         events=_by_uid(_records(stores, "events", Event) or ()),
         controllers=controllers,
+        quotas=_records(stores, "resourcequotas", ResourceQuota) or (),
         gpu_pools=bool(_records(stores, "nodepools", NodePool)),
         stores=stores,
     )
@@ -97,6 +105,7 @@ def with_pending(view: ClusterView, history: ClusterHistory) -> ClusterView:
         pending=pending,
         pending_since=history.clocks.update(view.pods, pending, view.now),
         rejections=history.rejections.update(view.rejected),
+        failures=history.failures.update(view.failed),
     )
 
 

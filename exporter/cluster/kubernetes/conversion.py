@@ -9,6 +9,7 @@ from sys import intern
 
 from exporter.cluster.kubernetes import overrides, pod_state, quantity, records, schedulable_since, wire
 from exporter.cluster.kubernetes.node_description import describe, labeled_with_gpus
+from exporter.cluster.kubernetes.pod_failure import failure
 from exporter.cluster.kubernetes.pod_requests import fraction, pod_requests
 from exporter.cluster.kubernetes.timestamps import timestamp
 from exporter.cluster.kubernetes.workload import workload_of
@@ -16,14 +17,14 @@ from exporter.gpu_names import GpuResources
 
 _MESSAGE_LENGTH = 4096
 """Characters of a condition's message that are kept, without taints: a real one had 4,298 with them."""
+_REQUESTS = "requests."
 _TAINT = re.compile(r"\{[^{}]*\}")
 
 
 def pod(decoded: wire.WirePod, gpus: GpuResources) -> records.Pod | None:
-    """Convert a pod that requests GPUs or has claims, and is not finished or was rejected; return None for others."""
+    """Convert a pod that requests GPUs or has claims, and is not finished or has failed; return None for others."""
     spec, status, meta = decoded.spec, decoded.status or wire.PodStatus(), decoded.metadata
-    rejected = pod_state.rejected(status)
-    if status.phase in ("Succeeded", "Failed") and not rejected:
+    if status.phase == "Succeeded":
         return None
     labels, annotations = meta.labels or {}, meta.annotations or {}
     requests = pod_requests(spec.containers or (), spec.init_containers or (), gpus) or fraction(annotations)
@@ -55,7 +56,8 @@ def pod(decoded: wire.WirePod, gpus: GpuResources) -> records.Pod | None:
         constraints=_constraints(spec),
         plan=pod_state.plan(spec, status, meta),
         claims=claims,
-        rejected=rejected,
+        rejected=pod_state.rejected(status),
+        failure=failure(status) or "",
     )
 
 
@@ -124,6 +126,7 @@ def node(decoded: wire.WireNode, gpus: GpuResources) -> records.Node:
         allocatable=allocatable,
         description=describe(labels),
         has_gpus=bool(capacity or allocatable or labeled_with_gpus(labels)),
+        maintenance=overrides.node_maintenance(decoded.metadata.annotations or {}),
     )
 
 
@@ -143,3 +146,21 @@ def namespace(decoded: wire.WireNamespace) -> records.Namespace:
     if not name:
         raise ValueError("it has no name")
     return records.Namespace(intern(name), overrides.namespace_overrides(labels))
+
+
+def quota(decoded: wire.WireQuota, gpus: GpuResources) -> records.ResourceQuota | None:
+    """Convert a quota of GPUs; return None for one of other resources."""
+    status, meta = decoded.status or wire.QuotaStatus(), decoded.metadata
+    hard, used = _amounts(_requested(status.hard), gpus), _amounts(_requested(status.used), gpus)
+    if not hard:
+        return None
+    if not meta.name:
+        raise ValueError("it has no name")
+    return records.ResourceQuota(intern(meta.namespace), meta.name, hard, used)
+
+
+def _requested(decoded: Mapping[str, str | int | float] | None) -> dict[str, str | int | float]:
+    """The amounts of `requests.` resources, which is the only form of a quota on extended resources."""
+    return {
+        name.removeprefix(_REQUESTS): value for name, value in (decoded or {}).items() if name.startswith(_REQUESTS)
+    }

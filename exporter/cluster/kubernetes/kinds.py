@@ -12,7 +12,7 @@ from exporter.cluster.kubernetes.decode import ObjectCodec
 from exporter.gpu_names import GpuResources
 
 _UNSUCCESSFUL = {"fieldSelector": "status.phase!=Succeeded"}
-"""Most pods of a batch cluster have succeeded. Failed ones are needed: a kubelet may have rejected them."""
+"""Most pods of a batch cluster have succeeded. Failed ones are counted by why they failed."""
 _DRA = tuple(f"/apis/resource.k8s.io/{version}/" for version in ("v1", "v1beta2", "v1beta1"))
 _KUEUE = tuple(f"/apis/kueue.x-k8s.io/{version}/" for version in ("v1beta2", "v1beta1"))
 
@@ -41,6 +41,12 @@ def object_kinds(gpus: GpuResources) -> tuple[ObjectKind, ...]:
         *_of_devices(gpus),
         *_of_controllers(gpus),
         _optional("nodepools", "NodePool", ("/apis/karpenter.sh/v1/", "/apis/karpenter.sh/v1beta1/"), pools),
+        _optional(
+            "resourcequotas",
+            "ResourceQuota",
+            ("/api/v1/",),
+            ObjectCodec(wire.WireQuota, lambda decoded: conversion.quota(decoded, gpus)),
+        ),
         _events(),
     )
 

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from exporter.cluster.kubernetes.records import Namespace, Overrides, Pod
+from exporter.cluster.kubernetes.records import Namespace, Node, Overrides, Pod
 
 WORKLOAD_CLASS = "gpugauge.io/workload-class"
 EXEMPTION = "gpugauge.io/low-utilization"
 THRESHOLD = "gpugauge.io/low-utilization-threshold"
+MAINTENANCE = "gpugauge.io/maintenance"
 ALERT = "low-utilization"
 """Value of the label `alert` of exemptions: the alert's name without "GPU", in kebab case."""
 
@@ -22,6 +23,7 @@ _SERVING = frozenset({"deployment", "statefulset", "leaderworkerset", "inference
 _UNTIL = re.compile(r"until-(\d{4}-\d{2}-\d{2})", re.ASCII)
 _PERCENT = re.compile(r"([1-9]\d?|100)pct", re.ASCII)
 _LONGEST_POD_EXEMPTION = timedelta(days=30)
+_LONGEST_MAINTENANCE = timedelta(days=14)
 _MAX_LENGTH = 63
 """Characters of the longest label value that Kubernetes allows; no valid value is longer."""
 
@@ -38,10 +40,10 @@ class Exemption:
 
 @dataclass(frozen=True, slots=True)
 class MalformedOverride:
-    """A value that is ignored because it is not valid, on a pod or, with an empty `pod`, on a namespace."""
+    """A value that is ignored because it is not valid."""
 
-    namespace: str
-    pod: str
+    where: str
+    """The object that has it: `pod team-a/train-0`, `namespace team-a` or `node n1`."""
     key: str
     value: str
 
@@ -63,6 +65,21 @@ def namespace_overrides(labels: TextMap) -> Overrides:
 def _text(value: str | None) -> str:
     """Cut the value to one character more than any valid value has: a longer one stays malformed."""
     return (value or "")[: _MAX_LENGTH + 1]
+
+
+def node_maintenance(annotations: TextMap) -> str:
+    """Read a node's planned maintenance as written."""
+    return _text(annotations.get(MAINTENANCE))
+
+
+def in_maintenance(value: str, now: float) -> bool:
+    """Whether maintenance is planned at `now` (seconds since the epoch): through the named day, UTC.
+
+    The day may be at most 14 days ahead: what is announced for longer would hide faults.
+    """
+    day = _last_day(value)
+    today = datetime.fromtimestamp(now, UTC).date()
+    return day is not None and today <= day <= today + _LONGEST_MAINTENANCE
 
 
 def pod_exemption(value: str, now: float) -> Exemption | None:
@@ -107,7 +124,9 @@ def workload_class(pod: Pod, namespace: Overrides) -> str:
     return "interactive" if pod.workload_type == "notebook" else "training"
 
 
-def malformed(pods: Iterable[Pod], namespaces: Iterable[Namespace], now: float) -> list[MalformedOverride]:
+def malformed(
+    pods: Iterable[Pod], namespaces: Iterable[Namespace], nodes: Iterable[Node], now: float
+) -> list[MalformedOverride]:
     """Find every value that is ignored because it is not valid or reaches too far ahead. An expired one is valid.
 
     `now` is in seconds since the epoch.
@@ -115,10 +134,15 @@ def malformed(pods: Iterable[Pod], namespaces: Iterable[Namespace], now: float) 
     found = []
     for pod in pods:
         for key, value in _malformed_values(pod.overrides, now, of_namespace=False):
-            found.append(MalformedOverride(pod.namespace, pod.name, key, value))
+            found.append(MalformedOverride(f"pod {pod.namespace}/{pod.name}", key, value))
     for namespace in namespaces:
         for key, value in _malformed_values(namespace.overrides, now, of_namespace=True):
-            found.append(MalformedOverride(namespace.name, "", key, value))
+            found.append(MalformedOverride(f"namespace {namespace.name}", key, value))
+    found += [
+        MalformedOverride(f"node {node.name}", MAINTENANCE, node.maintenance)
+        for node in nodes
+        if node.maintenance and not _within(node.maintenance, now, _LONGEST_MAINTENANCE)
+    ]
     return found
 
 
@@ -132,10 +156,15 @@ def _malformed_values(overrides: Overrides, now: float, *, of_namespace: bool) -
 
 
 def _is_exemption(value: str, now: float, *, of_namespace: bool) -> bool:
-    if of_namespace and value == "disabled":
-        return True
+    if of_namespace:
+        return value == "disabled" or _last_day(value) is not None
+    return _within(value, now, _LONGEST_POD_EXEMPTION)
+
+
+def _within(value: str, now: float, longest: timedelta) -> bool:
+    """Whether the value names a day, which is past or at most so far ahead."""
     day = _last_day(value)
-    return day is not None and (of_namespace or day <= datetime.fromtimestamp(now, UTC).date() + _LONGEST_POD_EXEMPTION)
+    return day is not None and day <= datetime.fromtimestamp(now, UTC).date() + longest
 
 
 def _last_day(value: str) -> date | None:

@@ -38,8 +38,6 @@ _IMAGE = frozenset(
 _IMAGE_ERROR = "ErrImage"
 _ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 _FAILED_TO_START = frozenset({"StartError", "ContainerCannotRun"})
-
-
 _USUAL = PodPlan()
 
 

@@ -98,7 +98,7 @@ class Overrides(msgspec.Struct, frozen=True, gc=False):
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
-    """A pod that requests GPUs, or has claims that may be for GPUs. It is not finished, or a kubelet rejected it."""
+    """A pod that requests GPUs, or has claims that may be for GPUs. It is not finished, or it has failed."""
 
     uid: str
     namespace: str
@@ -128,6 +128,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     claims: tuple[PodClaim, ...] = ()
     rejected: bool = False
     """Whether the pod failed because a kubelet did not admit it."""
+    failure: str = ""
+    """How the pod ended, where it ran and failed: a `PodFailureReason`."""
     schedulable_since: float | None = None
     """Seconds since the epoch; None while gated. Set by the store, which sees when scheduling gates are removed."""
 
@@ -155,6 +157,17 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     allocatable: Amounts
     description: NodeDescription = NodeDescription()
     has_gpus: bool = True
+    maintenance: str = ""
+    """The annotation that announces planned maintenance, as written."""
+
+
+class ResourceQuota(msgspec.Struct, frozen=True, gc=False):
+    """What a quota allows of GPUs in a namespace, and what is used of it."""
+
+    namespace: str
+    name: str
+    hard: Amounts
+    used: Amounts
 
 
 class Namespace(msgspec.Struct, frozen=True, gc=False):

@@ -177,6 +177,16 @@ class WireNode(msgspec.Struct, gc=False):
     status: NodeStatus | None = None
 
 
+class QuotaStatus(msgspec.Struct, gc=False):
+    hard: Quantities = None
+    used: Quantities = None
+
+
+class WireQuota(msgspec.Struct, gc=False):
+    metadata: ObjectMeta
+    status: QuotaStatus | None = None
+
+
 class WireNamespace(msgspec.Struct, gc=False):
     metadata: ObjectMeta
 

@@ -2,7 +2,7 @@
 
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.overrides import MalformedOverride
-from exporter.cluster.metrics import blocked_work, maintenance, nodes, pending, pods, reflectors
+from exporter.cluster.metrics import blocked_work, capacity, maintenance, nodes, pending, pods, reflectors
 from exporter.cluster.view import ClusterView
 from exporter.metric import AnyFamily
 
@@ -11,6 +11,7 @@ METRICS = (
     *blocked_work.METRICS,
     *pods.METRICS,
     *nodes.METRICS,
+    *capacity.METRICS,
     *maintenance.METRICS,
     *reflectors.METRICS,
 )
@@ -24,8 +25,10 @@ def families(view: ClusterView, config: ClusterConfig, malformed: list[Malformed
         *blocked_work.blocked_work_families(view),
         *pods.pod_families(view),
         *pods.namespace_families(view),
+        pods.failure_family(view),
         pods.malformed_family(malformed),
         *nodes.node_families(view),
+        *capacity.capacity_families(view),
         *maintenance.maintenance_families(view),
         *reflectors.reflector_families(view.stores),
     ]

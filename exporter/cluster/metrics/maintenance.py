@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from exporter.cluster.kubernetes.node_description import MIG_STATE, REPARTITIONING
+from exporter.cluster.kubernetes.overrides import in_maintenance
 from exporter.cluster.kubernetes.records import Node
 from exporter.cluster.view import ClusterView
 from exporter.metric import Family, Kind, metric
@@ -11,7 +12,7 @@ from exporter.reason import Reason
 MAINTENANCE = metric(
     "gpugauge_node_maintenance",
     Kind.GAUGE,
-    "Nodes that are cordoned, upgraded, repartitioned or about to be removed.",
+    "Nodes that are cordoned, upgraded, repartitioned, in planned maintenance or about to be removed.",
     "node",
     "reason",
 )
@@ -49,6 +50,11 @@ class MaintenanceReason(Reason):
         "The MIG manager is changing the MIG layout of the node.",
         "None; look at the label nvidia.com/mig.config.state if it takes long.",
     )
+    PLANNED = (
+        "planned",
+        "The annotation gpugauge.io/maintenance of the node announces it.",
+        "None; take the annotation away when the work is done.",
+    )
     SCALE_DOWN = ("scale_down", "An autoscaler is about to remove the node.", "None.")
 
 
@@ -56,12 +62,12 @@ def maintenance_families(view: ClusterView) -> list[Family]:
     """The families; none while the nodes are not known."""
     if view.nodes is None:
         return []
-    found = [(node.name, reason) for node in view.gpu_nodes() for reason in reasons(node)]
+    found = [(node.name, reason) for node in view.gpu_nodes() for reason in reasons(node, view.now)]
     return [Family(MAINTENANCE, [MAINTENANCE.sample(1, node=n, reason=reason) for n, reason in found])]
 
 
-def reasons(node: Node) -> Iterator[MaintenanceReason]:
-    """Every reason that applies now."""
+def reasons(node: Node, now: float) -> Iterator[MaintenanceReason]:
+    """Every reason that applies at `now`, in seconds since the epoch."""
     labels: Mapping[str, str] = dict(zip(node.labels[::2], node.labels[1::2], strict=True))
     if node.cordoned:
         yield MaintenanceReason.CORDON
@@ -69,5 +75,7 @@ def reasons(node: Node) -> Iterator[MaintenanceReason]:
         yield MaintenanceReason.DRIVER_UPGRADE
     if labels.get(MIG_STATE) in REPARTITIONING:
         yield MaintenanceReason.MIG_RECONFIG
+    if node.maintenance and in_maintenance(node.maintenance, now):
+        yield MaintenanceReason.PLANNED
     if any(key in REMOVAL_TAINTS for key, _, _ in node.taints):
         yield MaintenanceReason.SCALE_DOWN

@@ -1,10 +1,11 @@
-"""Metrics of GPU pods that are not finished: identity, start, phase, and the overrides that their owners set."""
+"""Metrics of GPU pods: identity, start, phase and the overrides that their owners set, and how many failed."""
 
 from collections.abc import Iterator
 
 from exporter.cluster.kubernetes.overrides import (
     ALERT,
     EXEMPTION,
+    MAINTENANCE,
     THRESHOLD,
     WORKLOAD_CLASS,
     MalformedOverride,
@@ -57,6 +58,13 @@ NAMESPACE_EXEMPTION = metric(
     "alert",
     "until",
 )
+FAILURES = metric(
+    "gpugauge_gpu_pod_failures_total",
+    Kind.COUNTER,
+    "GPU pods that ran and failed, by how they ended.",
+    "node",
+    "reason",
+)
 MALFORMED = metric(
     "gpugauge_overrides_malformed",
     Kind.GAUGE,
@@ -64,7 +72,7 @@ MALFORMED = metric(
     "key",
 )
 _NONE = Overrides()
-METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, NAMESPACE_EXEMPTION, MALFORMED)
+METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, NAMESPACE_EXEMPTION, FAILURES, MALFORMED)
 
 
 def pod_families(view: ClusterView) -> list[LargeFamily]:
@@ -88,6 +96,11 @@ def labels_of(pod: Pod) -> dict[str, str]:
     return pod_labels(pod.namespace, pod.name, pod.uid)
 
 
+def failure_family(view: ClusterView) -> Family:
+    """How many pods ran and failed since the watcher started."""
+    return Family(FAILURES, [FAILURES.ordered(count, *key) for key, count in sorted(view.failures.items())])
+
+
 def namespace_families(view: ClusterView) -> list[Family]:
     """The families of whole namespaces; none while these are not known."""
     if view.namespaces is None:
@@ -103,7 +116,7 @@ def namespace_families(view: ClusterView) -> list[Family]:
 
 def malformed_family(found: list[MalformedOverride]) -> Family:
     """How many values are ignored now, by key; 0 is exposed too, so that a rule can see the change."""
-    counts = {WORKLOAD_CLASS: 0, EXEMPTION: 0, THRESHOLD: 0}
+    counts = {WORKLOAD_CLASS: 0, EXEMPTION: 0, THRESHOLD: 0, MAINTENANCE: 0}
     for each in found:
         counts[each.key] += 1
     return Family(MALFORMED, [MALFORMED.sample(count, key=key) for key, count in counts.items()])

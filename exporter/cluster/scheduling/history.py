@@ -1,8 +1,9 @@
-"""What the watcher remembers from one collection to the next: when workloads last ran, rejected pods, lost nodes."""
+"""What the watcher remembers from one collection to the next: when workloads last ran, failed pods, lost nodes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from exporter.cluster.kubernetes.records import Node, Pod
 from exporter.cluster.scheduling.pending_pods import PendingPod
@@ -11,11 +12,14 @@ Workload = tuple[str, str, str]
 """(namespace, name, type)."""
 PodRejection = tuple[str, str, str]
 """(namespace, node, workload)."""
+PodFailure = tuple[str, str]
+"""(node, how the pod ended)."""
+K = TypeVar("K")
 _GONE_SECONDS = 900.0
 """How long a workload without pods is remembered: a controller makes its pods anew within that time."""
 _LOST_NODE_SECONDS = 7 * 86400.0
 _MOST_WORKLOADS = 20_000
-_MOST_REJECTIONS = 2_000
+_MOST_COUNTS = 2_000
 _MOST_SHAPES = 200
 
 
@@ -66,20 +70,22 @@ class WorkloadClocks:
 
 
 @dataclass(slots=True)
-class Rejections:
-    """Counts the GPU pods that kubelets reject, but not those that the first collection finds: they failed before."""
+class PodCounts(Generic[K]):
+    """Counts pods as they come, each once, but not those that the first collection finds: they came before."""
 
+    key: Callable[[Pod], K]
+    """What the pods are counted by."""
     _known: set[str] | None = None
-    _counts: Counter[PodRejection] = field(default_factory=Counter)
+    _counts: Counter[K] = field(default_factory=Counter)
 
-    def update(self, rejected: Iterable[Pod]) -> Mapping[PodRejection, int]:
-        """Count the rejected pods that are new, by uid. Returns all counts; the largest ones where they are many."""
-        found = {pod.uid: (pod.namespace, pod.node, pod.workload) for pod in rejected}
+    def update(self, pods: Iterable[Pod]) -> Mapping[K, int]:
+        """Count the pods that are new, by uid. Returns all counts; the largest ones where they are many."""
+        found = {pod.uid: pod for pod in pods}
         if self._known is not None:
-            self._counts.update(found[uid] for uid in found.keys() - self._known)
+            self._counts.update(self.key(found[uid]) for uid in found.keys() - self._known)
         self._known = set(found)
-        if len(self._counts) > _MOST_REJECTIONS:
-            self._counts = Counter(dict(self._counts.most_common(_MOST_REJECTIONS)))
+        if len(self._counts) > _MOST_COUNTS:
+            self._counts = Counter(dict(self._counts.most_common(_MOST_COUNTS)))
         return dict(self._counts)
 
 
@@ -108,5 +114,8 @@ class ClusterHistory:
     """Everything that one watcher remembers. For use by the collection loop."""
 
     clocks: WorkloadClocks = field(default_factory=WorkloadClocks)
-    rejections: Rejections = field(default_factory=Rejections)
+    rejections: PodCounts[PodRejection] = field(
+        default_factory=lambda: PodCounts(lambda pod: (pod.namespace, pod.node, pod.workload))
+    )
+    failures: PodCounts[PodFailure] = field(default_factory=lambda: PodCounts(lambda pod: (pod.node, pod.failure)))
     lost_nodes: LostNodes = field(default_factory=LostNodes)

@@ -2,15 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.cluster.kubernetes import overrides
-from exporter.cluster.kubernetes.overrides import EXEMPTION, THRESHOLD, WORKLOAD_CLASS, Exemption
+from exporter.cluster.kubernetes.overrides import EXEMPTION, MAINTENANCE, THRESHOLD, WORKLOAD_CLASS, Exemption
 from exporter.cluster.kubernetes.records import Namespace, Overrides
 from simulators import objects
-from tests.exporter.cluster.fixture import NOW, pod
+from tests.exporter.cluster.fixture import NOW, node, pod
 
 TODAY = datetime.fromtimestamp(NOW, UTC).date()
 
@@ -112,13 +113,23 @@ def test_malformed_values_are_found_and_an_expired_exemption_is_not_malformed():
         Namespace("far", Overrides(exemption=f"until-{day(900)}")),
         Namespace("bad", Overrides(exemption="forever")),
     ]
-    found = {(each.namespace, each.pod, each.key) for each in overrides.malformed(pods, namespaces, NOW)}
+    nodes = [
+        msgspec.structs.replace(node(objects.node(name)), maintenance=value)
+        for name, value in [
+            ("n1", f"until-{day(14)}"),
+            ("n2", f"until-{day(15)}"),
+            ("n3", f"until-{day(-9)}"),
+            ("n4", ""),
+        ]
+    ]
+    found = {(each.where, each.key) for each in overrides.malformed(pods, namespaces, nodes, NOW)}
     assert found == {
-        ("default", "a", EXEMPTION),
-        ("default", "a", THRESHOLD),
-        ("default", "a", WORKLOAD_CLASS),
-        ("default", "c", EXEMPTION),
-        ("bad", "", EXEMPTION),
+        ("pod default/a", EXEMPTION),
+        ("pod default/a", THRESHOLD),
+        ("pod default/a", WORKLOAD_CLASS),
+        ("pod default/c", EXEMPTION),
+        ("namespace bad", EXEMPTION),
+        ("node n2", MAINTENANCE),
     }
 
 

@@ -10,7 +10,7 @@ from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.controllers import Controller
 from exporter.cluster.kubernetes.node_description import model
 from exporter.cluster.kubernetes.overrides import EXEMPTION, THRESHOLD, WORKLOAD_CLASS, malformed
-from exporter.cluster.kubernetes.records import Overrides
+from exporter.cluster.kubernetes.records import Overrides, ResourceQuota
 from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.metrics.families import METRICS, families
 from exporter.cluster.scheduling.history import ClusterHistory
@@ -33,8 +33,9 @@ def series_of(given, config=CONFIG):
     """Values by series, as the exposition of this view has them."""
     history = ClusterHistory()
     history.rejections.update(())
-    given = with_pending(replace(given, pending=(), pending_since={}, rejections={}), history)
-    ignored = malformed(given.pods or (), (), NOW)
+    history.failures.update(())
+    given = with_pending(replace(given, pending=(), pending_since={}, rejections={}, failures={}), history)
+    ignored = malformed(given.pods or (), (), given.nodes or (), NOW)
     return exposed(families(given, config, ignored))
 
 
@@ -86,7 +87,15 @@ def cluster():
         "team-b": Overrides(exemption="disabled", threshold="50pct"),
     }
     rejected = msgspec.structs.replace(pod(objects.bound(objects.pod("rejected", "team-b"), "m1")), rejected=True)
-    return replace(view(pods, nodes, namespaces), stores=stores, controllers=(queued,), rejected=(rejected,))
+    failed = msgspec.structs.replace(pod(objects.running(objects.pod("failed", "team-b"), "h1")), failure="oom")
+    return replace(
+        view(pods, nodes, namespaces),
+        stores=stores,
+        controllers=(queued,),
+        rejected=(rejected,),
+        failed=(failed,),
+        quotas=(ResourceQuota("team-b", "gpus", ((GPU, 16),), ((GPU, 3),)),),
+    )
 
 
 def test_the_series_of_a_cluster_are_as_recorded(golden):

@@ -4,7 +4,7 @@ import pytest
 
 from exporter.cluster.metrics.maintenance import maintenance_families, reasons
 from simulators import objects
-from tests.exporter.cluster.fixture import exposed, node, view
+from tests.exporter.cluster.fixture import NOW, exposed, node, view
 
 GPU = {"nvidia.com/gpu": 8}
 
@@ -26,7 +26,7 @@ def labeled(**labels):
     ],
 )
 def test_a_driver_upgrade_is_maintenance_from_its_cordon_to_its_end(state, expected):
-    assert list(reasons(node(labeled(**{"nvidia.com/gpu-driver-upgrade-state": state})))) == expected
+    assert list(reasons(node(labeled(**{"nvidia.com/gpu-driver-upgrade-state": state})), NOW)) == expected
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,31 @@ def test_a_driver_upgrade_is_maintenance_from_its_cordon_to_its_end(state, expec
     [("pending", ["mig_reconfig"]), ("rebooting", ["mig_reconfig"]), ("success", []), ("failed", [])],
 )
 def test_a_node_being_repartitioned_is_under_maintenance(state, expected):
-    assert list(reasons(node(labeled(**{"nvidia.com/mig.config.state": state})))) == expected
+    assert list(reasons(node(labeled(**{"nvidia.com/mig.config.state": state})), NOW)) == expected
 
 
 def test_a_node_with_an_autoscalers_taint_is_about_to_be_removed():
     taint = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}
     leaving = objects.node("n1", GPU, objects.gpu_labels("H200", 8), [taint])
-    assert list(reasons(node(leaving))) == ["scale_down"]
+    assert list(reasons(node(leaving), NOW)) == ["scale_down"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("until-2027-01-15", ["planned"]),
+        ("until-2027-01-29", ["planned"]),
+        ("until-2027-01-14", []),
+        ("until-2027-01-30", []),
+        ("2027-01-15", []),
+        ("until-tomorrow", []),
+        ("", []),
+    ],
+)
+def test_planned_maintenance_lasts_through_its_day_which_is_at_most_14_days_ahead(value, expected):
+    planned = labeled()
+    planned["metadata"]["annotations"] = {"gpugauge.io/maintenance": value}
+    assert list(reasons(node(planned), NOW)) == expected
 
 
 def test_a_cordoned_node_is_under_maintenance_and_a_working_one_is_not():

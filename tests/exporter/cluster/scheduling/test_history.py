@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
-from exporter.cluster.scheduling.history import ClusterHistory, LostNodes, Rejections
+from exporter.cluster.scheduling.history import ClusterHistory, LostNodes
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.cluster.view import with_pending
 from simulators import objects
@@ -73,7 +73,7 @@ def rejected(name, on="n1"):
 
 
 def test_every_pod_that_a_kubelet_rejects_counts_once():
-    rejections = Rejections()
+    rejections = ClusterHistory().rejections
     assert rejections.update([rejected("before")]) == {}
     assert rejections.update([rejected("before"), rejected("a")]) == {("team-a", "n1", "train"): 1}
     assert rejections.update([rejected("a"), rejected("b"), rejected("c", "n2")]) == {
@@ -84,7 +84,7 @@ def test_every_pod_that_a_kubelet_rejects_counts_once():
 
 
 def test_the_smallest_of_too_many_counts_are_dropped():
-    rejections = Rejections()
+    rejections = ClusterHistory().rejections
     rejections.update([])
     for _ in range(2):
         rejections.update([])

@@ -1,0 +1,103 @@
+"""Metrics of what a cluster could still run: the largest free block, quotas, and nodes that do not offer their GPUs."""
+
+from collections.abc import Iterator
+
+from exporter.cluster.kubernetes.node_description import labeled_with_gpus
+from exporter.cluster.kubernetes.records import Node
+from exporter.cluster.scheduling.free_capacity import free_on, requested, schedulable, with_claimable
+from exporter.cluster.view import ClusterView
+from exporter.gpu_names import resource_label
+from exporter.identity_labels import NAMESPACE, namespace_labels
+from exporter.metric import Family, Kind, Metric, Sample, metric
+
+LARGEST_FREE_BLOCK = metric(
+    "gpugauge_largest_free_block_devices",
+    Kind.GAUGE,
+    "The most GPUs that are free on one node to which pods can be scheduled.",
+    "resource",
+    "model",
+)
+REGISTERED = metric(
+    "gpugauge_node_device_plugin_registered",
+    Kind.GAUGE,
+    "Whether a node that has GPUs by its labels offers any; absent where DRA or virtual machines take them.",
+    "node",
+)
+QUOTA_HARD = metric(
+    "gpugauge_quota_hard",
+    Kind.GAUGE,
+    "GPUs that the pods of the namespace may request; the smallest of several quotas.",
+    *NAMESPACE,
+    "resource",
+)
+QUOTA_USED = metric(
+    "gpugauge_quota_used",
+    Kind.GAUGE,
+    "GPUs that the pods of the namespace request, as the quota counts them.",
+    *NAMESPACE,
+    "resource",
+)
+METRICS = (LARGEST_FREE_BLOCK, REGISTERED, QUOTA_HARD, QUOTA_USED)
+
+_WORKLOAD_CONFIG = "nvidia.com/gpu.workload.config"
+"""The label by which the GPU Operator is told to leave a node's GPUs to virtual machines."""
+_VIRTUAL_MACHINES = frozenset({"vm-passthrough", "vm-vgpu"})
+
+
+def capacity_families(view: ClusterView) -> list[Family]:
+    """The families; those of nodes are missing while the nodes are not known, and the largest block without pods."""
+    return [
+        Family(LARGEST_FREE_BLOCK, list(_largest_blocks(view))),
+        Family(REGISTERED, list(_registered(view))),
+        *_quotas(view),
+    ]
+
+
+def _largest_blocks(view: ClusterView) -> Iterator[Sample]:
+    if view.nodes is None or view.pods is None:
+        return
+    requests = requested(view.pods)
+    largest: dict[tuple[str, str], int] = {}
+    for node in view.gpu_nodes():
+        claimable = tuple((each.name, each.free) for each in view.devices.by_node.get(node.name, ()))
+        usable = schedulable(node)
+        for name, free in with_claimable(free_on(node, requests), claimable):
+            key = (resource_label(name), node.description.model)
+            largest[key] = max(largest.get(key, 0), free if usable else 0)
+    for (resource, model), free in sorted(largest.items()):
+        yield LARGEST_FREE_BLOCK.ordered(free, resource, model)
+
+
+def _registered(view: ClusterView) -> Iterator[Sample]:
+    for node in view.gpu_nodes():
+        labels = dict(zip(node.labels[::2], node.labels[1::2], strict=True))
+        elsewhere = node.name in view.devices.by_node or labels.get(_WORKLOAD_CONFIG) in _VIRTUAL_MACHINES
+        if labeled_with_gpus(labels) and not elsewhere:
+            yield REGISTERED.ordered(int(_offers(node)), node.name)
+
+
+def _offers(node: Node) -> bool:
+    return any(count for _, count in node.capacity)
+
+
+def _quotas(view: ClusterView) -> list[Family]:
+    hard: dict[tuple[str, str], int] = {}
+    used: dict[tuple[str, str], int] = {}
+    for quota in view.quotas:
+        for name, count in quota.hard:
+            key = (quota.namespace, resource_label(name))
+            hard[key] = min(hard.get(key, count), count)
+        for name, count in quota.used:
+            key = (quota.namespace, resource_label(name))
+            used[key] = max(used.get(key, count), count)
+    return [_of_namespaces(QUOTA_HARD, hard), _of_namespaces(QUOTA_USED, used)]
+
+
+def _of_namespaces(metric: Metric, amounts: dict[tuple[str, str], int]) -> Family:
+    return Family(
+        metric,
+        [
+            metric.sample(count, **namespace_labels(namespace), resource=resource)
+            for (namespace, resource), count in sorted(amounts.items())
+        ],
+    )
