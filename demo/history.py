@@ -17,7 +17,7 @@ import yaml
 from alerts.rule import INTERVAL_SECONDS
 from demo.processes import DemoError
 from demo.prometheus import PrometheusApi
-from exporter.metric import AnyFamily, escape
+from exporter.metric import AnyFamily, HistogramFamily, escape
 
 RAW_STEP = 60.0
 RULE_STEP = float(INTERVAL_SECONDS)
@@ -55,6 +55,8 @@ def label_text(labels: Mapping[str, str]) -> str:
 def scraped_samples(families: Iterable[AnyFamily], target: ScrapeTarget, at: float) -> Iterator[HistorySample]:
     """The samples that a scrape of these families at this time stores."""
     for family in families:
+        if isinstance(family, HistogramFamily):  # no rule and no panel of the demo reads one
+            continue
         for labels, value in family.samples:
             yield family.metric.name, target.stored_labels(labels.pairs), float(value), at
     yield "up", label_text(target.labels), 1.0, at

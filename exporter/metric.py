@@ -27,6 +27,7 @@ class Kind(StrEnum):
     GAUGE = "gauge"
     COUNTER = "counter"
     UNTYPED = "untyped"
+    HISTOGRAM = "histogram"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,32 @@ class LargeFamily:
         return self.make()
 
 
-AnyFamily = Family | LargeFamily
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How often values were up to each bound of a histogram."""
+
+    counts: tuple[int, ...]
+    """Per bound, the values up to it and above the bound before; at the end those above all bounds."""
+    total: float
+    """The sum of all values."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramFamily:
+    """Histograms of one metric, all with the same bounds."""
+
+    metric: Metric
+    bounds: tuple[float, ...]
+    """In ascending order, without infinity."""
+    series: Sequence[tuple[Labels, Distribution]]
+
+    @property
+    def samples(self) -> Iterator[Sample]:
+        """The number of values of each series."""
+        return ((labels, sum(found.counts)) for labels, found in self.series)
+
+
+AnyFamily = Family | LargeFamily | HistogramFamily
 
 
 def escape(text: str) -> str:

@@ -15,6 +15,7 @@ from exporter.cluster.scheduling.admission import with_admission
 from exporter.cluster.scheduling.device_claims import DeviceObjects, offered, with_claims
 from exporter.cluster.scheduling.history import ClusterHistory, PodFailure, PodRejection, Workload
 from exporter.cluster.scheduling.pending_pods import ClusterObjects, PendingPod, pending_pods
+from exporter.cluster.scheduling.waits import WaitGroup, Waits
 from exporter.gpu_names import GpuResources
 
 _CONTROLLERS = ("replicasets", "statefulsets", "daemonsets", "jobs", "workloads")
@@ -52,6 +53,8 @@ class ClusterView:
     """How many GPU pods kubelets have rejected since the watcher started."""
     failures: Mapping[PodFailure, int] = field(default_factory=dict)
     """How many GPU pods have run and failed since the watcher started."""
+    waits: Mapping[WaitGroup, Waits] = field(default_factory=dict)
+    """How long pods waited that were bound since the watcher started."""
     quotas: tuple[ResourceQuota, ...] = ()
     """Quotas of GPUs."""
     stores: tuple[StoreView, ...] = ()
@@ -106,6 +109,7 @@ def with_pending(view: ClusterView, history: ClusterHistory) -> ClusterView:
         pending_since=history.clocks.update(view.pods, pending, view.now),
         rejections=history.rejections.update(view.rejected),
         failures=history.failures.update(view.failed),
+        waits=history.waits.update(view.pods),
     )
 
 

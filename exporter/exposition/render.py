@@ -15,9 +15,10 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from prometheus_client.registry import Collector
 
 from exporter.exposition.exposition import Demand, Exposition
+from exporter.exposition.histogram_lines import histogram_lines
 from exporter.exposition.page import Piece
 from exporter.exposition.sample_lines import SampleLines
-from exporter.metric import AnyFamily, Kind, Metric
+from exporter.metric import AnyFamily, HistogramFamily, Kind, Metric
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # a registry finds a collector by its hash
@@ -69,14 +70,21 @@ def formatted_samples(families: Iterable[AnyFamily], exporter_metrics: Collector
     bodies: list[tuple[Metric, tuple[Piece, ...]]] = []
     dropped = 0
     for family in families:
-        lines = SampleLines(family.metric)
-        body = tuple(lines.pieces(family.samples))
-        dropped += lines.dropped
+        body, left_out = _body(family)
+        dropped += left_out
         if body:
             bodies.append((family.metric, body))
     fixed = CollectorRegistry(auto_describe=False)
     fixed.register(_FixedFamilies(tuple(exporter_metrics.collect())))
     return Formatted(tuple(bodies), fixed, dropped)
+
+
+def _body(family: AnyFamily) -> tuple[tuple[Piece, ...], int]:
+    """Write the lines of a family; returns them, and the number of samples left out."""
+    if isinstance(family, HistogramFamily):
+        return (histogram_lines(family),) if family.series else (), 0
+    lines = SampleLines(family.metric)
+    return tuple(lines.pieces(family.samples)), lines.dropped
 
 
 @lru_cache(maxsize=1024)

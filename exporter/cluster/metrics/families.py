@@ -26,6 +26,7 @@ def families(view: ClusterView, config: ClusterConfig, malformed: list[Malformed
         *pods.pod_families(view),
         *pods.namespace_families(view),
         pods.failure_family(view),
+        pods.wait_family(view),
         pods.malformed_family(malformed),
         *nodes.node_families(view),
         *capacity.capacity_families(view),

@@ -15,9 +15,10 @@ from exporter.cluster.kubernetes.overrides import (
     workload_class,
 )
 from exporter.cluster.kubernetes.records import Overrides, Pod
+from exporter.cluster.scheduling.waits import BOUNDS
 from exporter.cluster.view import ClusterView
 from exporter.identity_labels import NAMESPACE, POD, WORKLOAD, namespace_labels, pod_labels, pod_values
-from exporter.metric import Family, Kind, LargeFamily, Sample, metric
+from exporter.metric import Distribution, Family, HistogramFamily, Kind, LargeFamily, Sample, metric
 
 INFO = metric(
     "gpugauge_gpu_pod_info",
@@ -58,6 +59,14 @@ NAMESPACE_EXEMPTION = metric(
     "alert",
     "until",
 )
+WAIT = metric(
+    "gpugauge_pod_scheduling_wait_seconds",
+    Kind.HISTOGRAM,
+    "How long GPU pods waited from when they could be scheduled until they were bound; `size` is in devices.",
+    *NAMESPACE,
+    "resource",
+    "size",
+)
 FAILURES = metric(
     "gpugauge_gpu_pod_failures_total",
     Kind.COUNTER,
@@ -72,7 +81,7 @@ MALFORMED = metric(
     "key",
 )
 _NONE = Overrides()
-METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, NAMESPACE_EXEMPTION, FAILURES, MALFORMED)
+METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, NAMESPACE_EXEMPTION, FAILURES, WAIT, MALFORMED)
 
 
 def pod_families(view: ClusterView) -> list[LargeFamily]:
@@ -99,6 +108,15 @@ def labels_of(pod: Pod) -> dict[str, str]:
 def failure_family(view: ClusterView) -> Family:
     """How many pods ran and failed since the watcher started."""
     return Family(FAILURES, [FAILURES.ordered(count, *key) for key, count in sorted(view.failures.items())])
+
+
+def wait_family(view: ClusterView) -> HistogramFamily:
+    """How long the pods waited that were bound since the watcher started."""
+    series = []
+    for (namespace, resource, size), waits in sorted(view.waits.items()):
+        labels = WAIT.labels(**namespace_labels(namespace), resource=resource, size=size)
+        series.append((labels, Distribution(tuple(waits.counts), waits.total)))
+    return HistogramFamily(WAIT, BOUNDS, series)
 
 
 def namespace_families(view: ClusterView) -> list[Family]:

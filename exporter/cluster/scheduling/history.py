@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from exporter.cluster.kubernetes.records import Node, Pod
 from exporter.cluster.scheduling.pending_pods import PendingPod
+from exporter.cluster.scheduling.waits import SchedulingWaits
 
 Workload = tuple[str, str, str]
 """(namespace, name, type)."""
@@ -119,3 +120,4 @@ class ClusterHistory:
     )
     failures: PodCounts[PodFailure] = field(default_factory=lambda: PodCounts(lambda pod: (pod.node, pod.failure)))
     lost_nodes: LostNodes = field(default_factory=LostNodes)
+    waits: SchedulingWaits = field(default_factory=SchedulingWaits)

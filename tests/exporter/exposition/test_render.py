@@ -6,14 +6,24 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.core import Metric as ClientMetric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from exporter.exposition.render import render
-from exporter.metric import Family, Kind, Labels, LabelSchema, Metric, labels_of_pairs, metric
+from exporter.metric import (
+    Distribution,
+    Family,
+    HistogramFamily,
+    Kind,
+    Labels,
+    LabelSchema,
+    Metric,
+    labels_of_pairs,
+    metric,
+)
 
 NOTHING = CollectorRegistry()
 LABEL_NAMES = ("gpu", "UUID", "pod", "namespace", "container")
@@ -155,3 +165,24 @@ def test_exporter_metrics_are_appended_as_the_client_library_writes_them():
     exposition = render((), registry)
     assert exposition.text == generate_latest(registry)
     assert exposition.openmetrics == b"# HELP own Own.\n# TYPE own gauge\nown 2.5\n# EOF\n"
+
+
+def test_a_histogram_is_what_the_client_library_writes():
+    registry = CollectorRegistry(auto_describe=False)
+    theirs = HistogramMetricFamily("wait_seconds", 'Waits "now".', labels=["namespace", "size"])
+    wait = metric("wait_seconds", Kind.HISTOGRAM, 'Waits "now".', "namespace", "size")
+    series = []
+    for namespace, counts, total in (("a", (1, 0, 2), 70.5), ('b"\\', (0, 0, 0), 0.0)):
+        buckets = [("10.0", counts[0]), ("60.0", counts[0] + counts[1]), ("+Inf", sum(counts))]
+        theirs.add_metric([namespace, "1"], buckets, total)
+        series.append((wait.labels(namespace=namespace, size="1"), Distribution(counts, total)))
+    registry.register(Model([theirs]))
+    exposition = render([HistogramFamily(wait, (10.0, 60.0), series)], NOTHING)
+    assert list(parse_text(exposition.text.decode())) == list(parse_text(generate_latest(registry).decode()))
+    (ours,) = parse_openmetrics(exposition.openmetrics.decode())
+    assert (ours.type, len(ours.samples)) == ("histogram", 10)
+
+
+def test_a_histogram_without_series_is_left_out():
+    wait = metric("wait_seconds", Kind.HISTOGRAM, "Waits.", "namespace")
+    assert render([HistogramFamily(wait, (10.0,), [])], NOTHING).text == b""

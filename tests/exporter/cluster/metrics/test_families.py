@@ -14,6 +14,7 @@ from exporter.cluster.kubernetes.records import Overrides, ResourceQuota
 from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.metrics.families import METRICS, families
 from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.waits import Waits
 from exporter.cluster.view import with_pending
 from exporter.identity_labels import POD
 from exporter.metric import Kind
@@ -34,7 +35,8 @@ def series_of(given, config=CONFIG):
     history = ClusterHistory()
     history.rejections.update(())
     history.failures.update(())
-    given = with_pending(replace(given, pending=(), pending_since={}, rejections={}, failures={}), history)
+    made = with_pending(replace(given, pending=(), pending_since={}, rejections={}, failures={}), history)
+    given = replace(made, waits=given.waits if given.pods is not None else {})
     ignored = malformed(given.pods or (), (), given.nodes or (), NOW)
     return exposed(families(given, config, ignored))
 
@@ -94,6 +96,7 @@ def cluster():
         controllers=(queued,),
         rejected=(rejected,),
         failed=(failed,),
+        waits={("team-a", "nvidia_com_gpu", "2-4"): Waits([1, 0, 2, 0, 0, 0, 0, 1], 100_600.5)},
         quotas=(ResourceQuota("team-b", "gpus", ((GPU, 16),), ((GPU, 3),)),),
     )
 
