@@ -52,6 +52,14 @@ class NodeConfig:
     warnings: tuple[str, ...] = ()
     """Messages for the log, about what was given and is not used as it is."""
 
+    @property
+    def reads_this_machine(self) -> bool:
+        """Whether the GPUs are certainly real ones of this machine.
+
+        What is found here says nothing about simulated GPUs, nor about those of a host engine elsewhere.
+        """
+        return self.source != "simulated" and (self.remote is None or on_this_machine(self.remote))
+
 
 def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeConfig:
     """Make the configuration of values that were checked when they were read."""

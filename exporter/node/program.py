@@ -19,7 +19,6 @@ from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.config import NodeConfig
 from exporter.node.counters_watch import CountersWatch, UnusableCountersError
-from exporter.node.dcgm.same_machine import on_this_machine
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.pci import PciBus
@@ -50,8 +49,6 @@ class NodeProgram:
         self._config = config
         self._restart = RestartNeed(clock, driver)
         self._pci = pci or PciBus()
-        # The bus of this machine says nothing about simulated GPUs, nor about those of a host engine elsewhere.
-        self._scans_bus = config.source != "simulated" and (config.remote is None or on_this_machine(config.remote))
         self._reload = threading.Event()
         self._unusable: str | None = None
         self._counters_watch = CountersWatch(config.counters_file, config.usual_counters_file, clock)
@@ -189,7 +186,7 @@ class NodeProgram:
         return ScenarioKubelet(scenario, scenario.begins(time.time()))
 
     def _expected_gpus(self) -> int:
-        if not self._scans_bus:
+        if not self._config.reads_this_machine:
             return self._config.expected_gpus
         return max(self._config.expected_gpus, self._pci.count_gpus())
 

@@ -5,6 +5,7 @@ so this number is one lower bound of how many GPUs there should be.
 """
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 DEVICES = Path("/sys/bus/pci/devices")
@@ -35,9 +36,14 @@ class PciBus:
         except OSError:
             return 0
         if listed != self._listed:
-            self._gpus = sum(_is_gpu(self._devices / name) for name in listed)
+            self._gpus = len(gpus(self._devices, listed))
             self._listed = listed
         return self._gpus
+
+
+def gpus(devices: Path, listed: Iterable[str]) -> tuple[str, ...]:
+    """Return the PCI addresses among those listed in a folder `devices` that are physical NVIDIA GPUs, sorted."""
+    return tuple(sorted(name for name in listed if _is_gpu(devices / name)))
 
 
 def _is_gpu(device: Path) -> bool:

@@ -2,7 +2,7 @@
 
 import shutil
 
-from exporter.node.devices.pci import PciBus
+from exporter.node.devices.pci import PciBus, gpus
 
 
 def device(bus, name, vendor, class_, **more):
@@ -20,6 +20,7 @@ def test_only_nvidias_display_controllers_count_and_no_virtual_functions(tmp_pat
     device(tmp_path, "0000:05:00.0", "0x10de", "0x030200", physfn="")
     (tmp_path / "0000:06:00.0").mkdir()
     assert PciBus(tmp_path).count_gpus() == 2
+    assert gpus(tmp_path, [each.name for each in tmp_path.iterdir()]) == ("0000:01:00.0", "0000:02:00.0")
 
 
 def test_a_machine_without_a_pci_bus_has_no_gpus(tmp_path):
