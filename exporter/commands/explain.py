@@ -19,6 +19,7 @@ from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.scheduling.pending_pods import PendingPod
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.cluster.view import ClusterView, objects_of, view_of
+from exporter.commands.terminal import printable
 from exporter.config import ConfigError
 from exporter.gpu_names import GpuResources, gpu_resources
 
@@ -131,7 +132,7 @@ def _as_text(found: Explanation, now: float) -> str:
     if found.node:
         lines.append(f"It is bound to the node {found.node}.")
     elif found.message:
-        lines.append(f"The scheduler wrote: {_printable(found.message)}")
+        lines.append(f"The scheduler wrote: {printable(found.message)}")
     if found.findings:
         lines += ["", "Nodes with GPUs:"]
         lines += [f"  {_nodes(each.nodes)}: {each.text}" for each in found.findings]
@@ -146,11 +147,6 @@ def _nodes(names: tuple[str, ...]) -> str:
     some = ", ".join(names[:_NAMED_NODES])
     more = f" and {len(names) - _NAMED_NODES} more" if len(names) > _NAMED_NODES else ""
     return f"1 node ({some})" if len(names) == 1 else f"{len(names)} nodes ({some}{more}), each"
-
-
-def _printable(text: str) -> str:
-    """Replace what a terminal would act on: whoever may write a pod's status may write anything there."""
-    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def _as_json(found: Explanation) -> dict[str, object]:
