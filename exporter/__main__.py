@@ -1,5 +1,6 @@
 """The command `gpugauge`: parses the arguments and runs the chosen program. The only module that sets exit codes."""
 
+import io
 import logging
 import os
 import signal
@@ -62,7 +63,27 @@ def _explain(arguments: Arguments) -> int:
     return 0
 
 
-RUNNERS = {"node": _node, "cluster": _cluster, "explain": _explain, "forget": _forget, "metrics": _metrics}
+def _doctor(arguments: Arguments) -> int:
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # as for the node exporter
+    from exporter.commands.doctor import run  # noqa: PLC0415 - each program loads only its own libraries
+    from exporter.node.config import node_config  # noqa: PLC0415 - likewise
+
+    log.setup(sys.stderr, "text", "error")  # what is wrong is in the findings
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names may have what the terminal's encoding lacks
+    on_terminal = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    works = run(arguments, node_config(arguments, os.environ), sys.stdout, on_terminal=on_terminal)
+    return 0 if works else FAILURE
+
+
+RUNNERS = {
+    "node": _node,
+    "cluster": _cluster,
+    "explain": _explain,
+    "forget": _forget,
+    "metrics": _metrics,
+    "doctor": _doctor,
+}
 
 
 def _install_first_signal_handlers() -> None:

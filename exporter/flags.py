@@ -292,4 +292,17 @@ _COMMANDS = (
     ),
     Command("metrics", "Print every metric that the programs can expose, as Markdown.", {"general": GENERAL}),
 )
-COMMANDS = {command.name: command for command in _COMMANDS}
+
+
+def _doctor(node: Command) -> Command:
+    """The command that examines what `node` would need, with the same flags and variables."""
+    groups = {group: flags for group, flags in node.groups.items() if group != "general"}
+    return Command(
+        "doctor",
+        "Examine what the node exporter needs on this node, with the flags of node; change nothing.",
+        {"general": GENERAL, "output": (Flag("json", BOOLEAN, "write JSON"),), **groups},
+        ignored=node.ignored,
+    )
+
+
+COMMANDS = {command.name: command for command in (*_COMMANDS, _doctor(_COMMANDS[0]))}

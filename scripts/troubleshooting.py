@@ -17,6 +17,7 @@ from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.clock_events import ClockEventReason
 from exporter.node.devices.health import HealthReason
 from exporter.node.devices.readings import RejectionReason
+from exporter.node.doctor.reasons import DoctorReason
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
 from exporter.node.simulation.source import SimulationReason
@@ -59,6 +60,7 @@ SECTIONS = (
     ReasonSection("Pending pods", PendingReason),
     ReasonSection("Failed pods", PodFailureReason),
     ReasonSection("Nodes under maintenance", MaintenanceReason),
+    ReasonSection("Findings of the command doctor", DoctorReason),
 )
 
 

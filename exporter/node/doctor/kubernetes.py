@@ -1,0 +1,97 @@
+"""Checks of a Kubernetes node: the kubelet's socket, the device plugin's, and allocations that match no device."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from exporter.node.attribution.allocation import Allocation
+from exporter.node.attribution.device_id import reference
+from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
+from exporter.node.attribution.kubelet import KubeletReason
+from exporter.node.dcgm.address import Address
+from exporter.node.dcgm.probe import refusal
+from exporter.node.doctor.examination import Examination
+from exporter.node.doctor.finding import Check, Finding, failed, limited, ok, skipped
+from exporter.node.doctor.reasons import DoctorReason
+from exporter.node.doctor.sources import NO_READINGS
+from exporter.source import SourceError
+
+PLUGINS = "/var/lib/kubelet/device-plugins"
+DRA = "/var/lib/kubelet/plugins/gpu.nvidia.com/dra.sock"
+"""The socket of NVIDIA's DRA driver, which makes a device plugin unnecessary."""
+CONNECT_SECONDS = 1.0
+SHOWN = 3
+NOT_ASKED = "--kubernetes is not given"
+
+
+def _kubelet(examination: Examination) -> Iterable[Finding]:
+    kubelet = examination.kubelet
+    if kubelet is None:
+        return [skipped(NOT_ASKED)]
+    if isinstance(kubelet, SourceError):
+        return [failed(KubeletReason.of(kubelet.reason), f"{examination.config.kubelet_socket}: {kubelet}")]
+    pods = len({(each.namespace, each.pod) for each in kubelet})
+    return [ok(f"it answers: {len(kubelet)} allocated devices of {pods} pods")]
+
+
+def _device_plugin(examination: Examination) -> Iterable[Finding]:
+    if not examination.config.kubernetes:
+        return [skipped(NOT_ASKED)]
+    root = examination.root
+    if not root.exists(PLUGINS):
+        return [skipped(f"{PLUGINS} cannot be seen from here: mount it to have it examined")]
+    found = [name for name in root.names(PLUGINS) if _of_gpus(name, examination.config.resource_names)]
+    if not found:
+        if root.exists(DRA):
+            return [ok("NVIDIA's DRA driver has a socket; there is no device plugin")]
+        others = [name for name in root.names(PLUGINS) if name.endswith(".sock") and name != "kubelet.sock"]
+        detail = f"{PLUGINS} has {', '.join(others) if others else 'no plugin socket'}"
+        return [failed(DoctorReason.DEVICE_PLUGIN_MISSING, detail)]
+    refused = [name for name in found if refusal(_address(examination, name), CONNECT_SECONDS) is not None]
+    if refused == found:
+        return [failed(DoctorReason.DEVICE_PLUGIN_MUTE, ", ".join(found))]
+    # The plugin of before may have left its socket beside that of now, as GKE's does, whose names have a time.
+    return [ok(", ".join(name for name in found if name not in refused))]
+
+
+def _of_gpus(name: str, resource_names: tuple[str, ...]) -> bool:
+    """Whether a socket is that of a GPU plugin: NVIDIA's (nvidia-gpu.sock) and GKE's (nvidiaGPU-1700000000.sock).
+
+    With further resource names, the plugin may be any.
+    """
+    return name.endswith(".sock") and name != "kubelet.sock" and ("nvidia" in name.lower() or bool(resource_names))
+
+
+def _address(examination: Examination, name: str) -> Address:
+    return Address(str(examination.root.path(f"{PLUGINS}/{name}")), is_unix=True)
+
+
+def _allocations(examination: Examination) -> Iterator[Finding]:
+    kubelet, readings = examination.kubelet, examination.readings
+    if kubelet is None or isinstance(kubelet, SourceError):
+        yield skipped(NOT_ASKED if kubelet is None else "the kubelet does not list them")
+        return
+    if readings is None:
+        yield skipped(NO_READINGS)
+        return
+    lookup = DeviceLookup(readings.inventory, readings.down)
+    by_reason: dict[UnmatchedReason, list[Allocation]] = defaultdict(list)
+    for each in kubelet:
+        found = lookup.find(reference(each).target)
+        if isinstance(found, Unmatched):
+            by_reason[found.reason].append(each)
+    for reason, unmatched in sorted(by_reason.items()):
+        yield limited(reason, _listed(unmatched), works=reason is UnmatchedReason.UNRESOLVED_CLAIM)
+    if not by_reason:
+        yield ok(f"all {len(kubelet)} match a device" if kubelet else "none")
+
+
+def _listed(unmatched: list[Allocation]) -> str:
+    some = ", ".join(f"{each.device_id} of {each.namespace}/{each.pod}" for each in unmatched[:SHOWN])
+    return some + (f" and {len(unmatched) - SHOWN} more" if len(unmatched) > SHOWN else "")
+
+
+CHECKS = (
+    Check("kubernetes", "kubelet", _kubelet),
+    Check("kubernetes", "device plugin", _device_plugin),
+    Check("kubernetes", "allocations", _allocations),
+)

@@ -1,0 +1,90 @@
+"""Checks of the kubelet, the device plugin and the allocations."""
+
+from exporter.node.attribution.allocation import Allocation
+from exporter.node.attribution.device_lookup import UnmatchedReason
+from exporter.node.attribution.kubelet import KubeletReason
+from exporter.node.doctor import kubernetes
+from exporter.node.doctor.reasons import DoctorReason
+from exporter.source import SourceError
+from tests.exporter.node.doctor.nodes import GPU_UUID, PLUGINS, examination, finding, findings, gpu, read
+
+K = "--kubernetes"
+
+
+def allocation(device, resource="nvidia.com/gpu", pod="train-0"):
+    return Allocation("team-a", pod, "main", resource, device)
+
+
+def test_without_kubernetes_nothing_of_it_is_examined(node):
+    for check in kubernetes.CHECKS:
+        assert finding(kubernetes, check.name, examination(node)) == ("skipped", None, kubernetes.NOT_ASKED)
+
+
+def test_the_kubelets_failure_has_its_own_reason_and_names_the_socket(node):
+    error = SourceError(KubeletReason.NO_PERMISSION, "permission denied")
+    status, reason, detail = finding(kubernetes, "kubelet", examination(node, K, kubelet=error))
+    assert (status, reason) == ("failed", KubeletReason.NO_PERMISSION)
+    assert detail == "/var/lib/kubelet/pod-resources/kubelet.sock: permission denied"
+    assert finding(kubernetes, "allocations", examination(node, K, kubelet=error))[0] == "skipped"
+
+
+def test_what_the_kubelet_lists_is_counted(node):
+    listed = (allocation("a"), allocation("b"))
+    assert finding(kubernetes, "kubelet", examination(node, K, kubelet=listed))[2] == (
+        "it answers: 2 allocated devices of 1 pods"
+    )
+
+
+def plugin(node, *words):
+    return finding(kubernetes, "device plugin", examination(node, K, *words))
+
+
+def test_a_device_plugin_that_listens_is_fine(node):
+    node.plugin("nvidia-mig-1g.10gb.sock")
+    assert plugin(node) == ("ok", None, "nvidia-mig-1g.10gb.sock")
+
+
+def test_the_socket_of_a_device_plugin_that_has_ended_is_told_from_none(node):
+    node.plugin("nvidia-gpu.sock", listens=False)
+    assert plugin(node) == ("failed", DoctorReason.DEVICE_PLUGIN_MUTE, "nvidia-gpu.sock")
+    node.plugin("nvidiaGPU-1700000000.sock")
+    assert plugin(node) == ("ok", None, "nvidiaGPU-1700000000.sock")
+
+
+def test_the_plugins_that_are_there_instead_are_named(node):
+    node.file(f"{PLUGINS}/kubelet.sock")
+    node.plugin("rdma.sock")
+    assert plugin(node) == ("failed", DoctorReason.DEVICE_PLUGIN_MISSING, f"{PLUGINS} has rdma.sock")
+    assert plugin(node, "--nvidia-resource-names", "example.com/gpu")[0] == "ok"
+
+
+def test_nvidias_dra_driver_stands_for_the_device_plugin(node):
+    node.file(f"{PLUGINS}/kubelet.sock")
+    node.file(kubernetes.DRA)
+    assert plugin(node)[0] == "ok"
+
+
+def test_a_folder_that_is_not_mounted_is_not_examined(node):
+    assert plugin(node)[0] == "skipped"
+
+
+def test_allocations_that_match_no_device_are_named_by_reason(node):
+    listed = (
+        allocation(GPU_UUID),
+        *(allocation(f"GPU-lost-{n}") for n in range(2)),
+        *(allocation(f"MIG-{n}1111111-1111-1111-1111-111111111111", pod=f"mig-{n}") for n in range(5)),
+        allocation("pool/gpu-0", "gpu.nvidia.com"),
+    )
+    examined = examination(node, K, kubelet=listed, attempts=(read(gpu()),))
+    found = {each.reason: (str(each.status), each.detail) for each in findings(kubernetes, "allocations", examined)}
+    assert found[UnmatchedReason.UNRESOLVED_CLAIM] == ("note", "pool/gpu-0 of team-a/train-0")
+    status, detail = found[UnmatchedReason.NO_SUCH_INSTANCE]
+    assert status == "failed"
+    assert detail.endswith(" of team-a/mig-2 and 2 more")
+    assert len(found) == 3
+
+
+def test_allocations_that_all_match_are_counted(node):
+    examined = examination(node, K, kubelet=(allocation(GPU_UUID),), attempts=(read(gpu()),))
+    assert finding(kubernetes, "allocations", examined) == ("ok", None, "all 1 match a device")
+    assert finding(kubernetes, "allocations", examination(node, K, kubelet=()))[0] == "skipped"
