@@ -122,6 +122,21 @@ def choice(*names: str, any_case: bool = False, optional: bool = False) -> FlagV
     return FlagValue(read, "|".join(names), choices=names)
 
 
+def mapping(*names: str) -> FlagValue:
+    """Texts for some of these names, as `name=text,name=text`; an empty text names none."""
+
+    def read(text: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for part in _names(text):
+            name, equals, value = part.partition("=")
+            if name not in names or not equals or not value:
+                raise ConfigError(f"{part!r} is not one of {', '.join(f'{name}=KEY' for name in names)}")
+            found[name] = value
+        return found
+
+    return FlagValue(read, ",".join(f"{name}=KEY" for name in names))
+
+
 BOOLEAN = FlagValue(parse_bool, "", boolean=True)
 NAMES = FlagValue(_names, "NAMES", adds_up=True)
 COUNT = FlagValue(_count, "N")

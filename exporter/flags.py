@@ -5,6 +5,7 @@ The parser, the environment, `--help` and docs/flags.md are made from these rows
 
 from dataclasses import dataclass
 
+from exporter.cluster.config import NAMESPACE_NAMES, NODE_NAMES
 from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.flag_values import (
     ADDRESS,
@@ -20,6 +21,7 @@ from exporter.flag_values import (
     WINDOW,
     FlagValue,
     choice,
+    mapping,
     text_value,
 )
 
@@ -244,6 +246,20 @@ API_SERVER = (
     Flag("api-server", text_value("URL"), "a plain address without authentication"),
     RESOURCE_NAMES,
 )
+METADATA_LABELS = (
+    Flag(
+        "namespace-labels",
+        mapping(*NAMESPACE_NAMES),
+        "labels of namespaces that say who pays for them, for gpugauge_namespace_info",
+        default="team=team,cost_center=cost-center,environment=environment",
+    ),
+    Flag(
+        "node-labels",
+        mapping(*NODE_NAMES),
+        "labels of nodes that say where they stand, for gpugauge_node_info",
+        default="zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack",
+    ),
+)
 INTERVAL = Flag("interval", SECONDS, "seconds between collections", default=f"{DEFAULT_INTERVAL_SECONDS:.0f}")
 
 _COMMANDS = (
@@ -269,6 +285,7 @@ _COMMANDS = (
             "log": LOG,
             "API server": API_SERVER,
             "collections": (INTERVAL,),
+            "labels of info series": METADATA_LABELS,
         },
     ),
     Command(

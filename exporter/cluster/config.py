@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from exporter.config import (
     DEFAULT_INTERVAL_SECONDS,
@@ -15,6 +15,12 @@ from exporter.config import (
 )
 
 STALE_AFTER_SECONDS = 120.0
+NAMESPACE_NAMES = ("team", "cost_center", "environment")
+"""Labels of `gpugauge_namespace_info`: who pays for a namespace."""
+NODE_NAMES = ("zone", "rack")
+"""Labels of `gpugauge_node_info`: where a node stands."""
+Keys = Mapping[str, str]
+"""The key of the Kubernetes label, by our label name; a name without a key has an empty value."""
 SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
 """The variable by which every container of a cluster knows the API server."""
 USUAL_KUBECONFIG = "~/.kube/config"
@@ -53,6 +59,10 @@ class ClusterConfig:
     """Longest time one watch request lasts, in seconds; each lasts between two thirds of it and all of it."""
     page_size: int = 500
     """How many objects one page of a list has, at most."""
+    namespace_labels: Keys = field(default_factory=dict)
+    """The labels of namespaces that say who pays for them."""
+    node_labels: Keys = field(default_factory=dict)
+    """The labels of nodes that say where they stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,8 @@ def watcher_config(arguments: Arguments, environment: Mapping[str, str]) -> Watc
         context=arguments.context or None,
         resources=arguments.nvidia_resource_names,
         interval=arguments.interval,
+        namespace_labels=arguments.namespace_labels,
+        node_labels=arguments.node_labels,
     )
     _check_api_server(cluster, environment)
     return WatcherConfig(web_options(arguments), log_options(arguments), cluster, arguments.warnings)

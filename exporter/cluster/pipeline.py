@@ -50,7 +50,7 @@ class ClusterPipeline:
         self._malformed_log = OnceLog(_LOG)
         self._unknown_log = OnceLog(_LOG)
         self._history = ClusterHistory()
-        kinds = object_kinds(self._gpus)
+        kinds = object_kinds(self._gpus, config.namespace_labels)
         self._stores = tuple(ObjectStore(kind.name, wall, clock, kind.optional) for kind in kinds)
         self._reflectors = tuple(
             Reflector(kind, store, lambda: connect(config), config, jitter)

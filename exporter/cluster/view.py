@@ -38,6 +38,8 @@ class ClusterView:
     """GPU pods that ran and failed."""
     nodes: tuple[Node, ...] | None = None
     namespaces: Mapping[str, Overrides] | None = None
+    owners: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By namespace, the values of the labels that say who pays for it; only those that have some."""
     devices: DeviceObjects = field(default_factory=DeviceObjects)
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
     """By the uid of the object that they are about."""
@@ -80,6 +82,7 @@ def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], histo
         failed=tuple(pod for pod in pods or () if pod.failure),
         nodes=_records(stores, "nodes", Node),
         namespaces=None if namespaces is None else {each.name: each.overrides for each in namespaces},
+        owners={each.name: each.owners for each in namespaces or () if any(each.owners)},
         devices=devices,
         events=_by_uid(_records(stores, "events", Event) or ()),
         controllers=controllers,

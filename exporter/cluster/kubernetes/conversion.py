@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from sys import intern
 
+from exporter.cluster.config import Keys
 from exporter.cluster.kubernetes import overrides, pod_state, quantity, records, schedulable_since, wire
+from exporter.cluster.kubernetes.metadata_labels import namespace_values
 from exporter.cluster.kubernetes.node_description import describe, labeled_with_gpus
 from exporter.cluster.kubernetes.pod_failure import failure
 from exporter.cluster.kubernetes.pod_requests import fraction, pod_requests
@@ -140,12 +142,12 @@ def _flat(labels: Mapping[str, str | None]) -> tuple[str, ...]:
     return tuple(intern(text or "") for pair in labels.items() for text in pair)
 
 
-def namespace(decoded: wire.WireNamespace) -> records.Namespace:
-    """Convert a namespace."""
+def namespace(decoded: wire.WireNamespace, keys: Keys) -> records.Namespace:
+    """Convert a namespace; `keys` are those of the labels that say who pays for it."""
     name, labels = decoded.metadata.name, decoded.metadata.labels or {}
     if not name:
         raise ValueError("it has no name")
-    return records.Namespace(intern(name), overrides.namespace_overrides(labels))
+    return records.Namespace(intern(name), overrides.namespace_overrides(labels), namespace_values(labels, keys))
 
 
 def quota(decoded: wire.WireQuota, gpus: GpuResources) -> records.ResourceQuota | None:

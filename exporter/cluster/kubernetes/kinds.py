@@ -5,8 +5,10 @@ permission of its own, and is left out while that is missing or the API server d
 """
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
+from exporter.cluster.config import Keys
 from exporter.cluster.kubernetes import controllers, conversion, devices, events, node_pools, wire
 from exporter.cluster.kubernetes.decode import ObjectCodec
 from exporter.gpu_names import GpuResources
@@ -14,6 +16,7 @@ from exporter.gpu_names import GpuResources
 _UNSUCCESSFUL = {"fieldSelector": "status.phase!=Succeeded"}
 """Most pods of a batch cluster have succeeded. Failed ones are counted by why they failed."""
 _DRA = tuple(f"/apis/resource.k8s.io/{version}/" for version in ("v1", "v1beta2", "v1beta1"))
+_NO_KEYS: Keys = MappingProxyType({})
 _KUEUE = tuple(f"/apis/kueue.x-k8s.io/{version}/" for version in ("v1beta2", "v1beta1"))
 
 
@@ -33,11 +36,11 @@ class ObjectKind:
     optional: bool = False
 
 
-def object_kinds(gpus: GpuResources) -> tuple[ObjectKind, ...]:
-    """All kinds, the needed ones first."""
+def object_kinds(gpus: GpuResources, namespace_keys: Keys = _NO_KEYS) -> tuple[ObjectKind, ...]:
+    """All kinds, the needed ones first. `namespace_keys` are those of the labels that say who pays for a namespace."""
     pools = ObjectCodec(node_pools.WireNodePool, lambda decoded: node_pools.node_pool(decoded, gpus))
     return (
-        *_needed(gpus),
+        *_needed(gpus, namespace_keys),
         *_of_devices(gpus),
         *_of_controllers(gpus),
         _optional("nodepools", "NodePool", ("/apis/karpenter.sh/v1/", "/apis/karpenter.sh/v1beta1/"), pools),
@@ -51,15 +54,14 @@ def object_kinds(gpus: GpuResources) -> tuple[ObjectKind, ...]:
     )
 
 
-def _needed(gpus: GpuResources) -> tuple[ObjectKind, ...]:
+def _needed(gpus: GpuResources, keys: Keys) -> tuple[ObjectKind, ...]:
     pods = ObjectCodec(wire.WirePod, lambda pod: conversion.pod(pod, gpus))
+    namespaces = ObjectCodec(wire.WireNamespace, lambda namespace: conversion.namespace(namespace, keys))
     nodes = ObjectCodec(wire.WireNode, lambda node: conversion.node(node, gpus))
     return (
         ObjectKind("pods", "Pod", ("/api/v1/pods",), pods, _UNSUCCESSFUL),
         ObjectKind("nodes", "Node", ("/api/v1/nodes",), nodes),
-        ObjectKind(
-            "namespaces", "Namespace", ("/api/v1/namespaces",), ObjectCodec(wire.WireNamespace, conversion.namespace)
-        ),
+        ObjectKind("namespaces", "Namespace", ("/api/v1/namespaces",), namespaces),
     )
 
 

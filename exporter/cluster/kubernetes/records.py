@@ -171,10 +171,12 @@ class ResourceQuota(msgspec.Struct, frozen=True, gc=False):
 
 
 class Namespace(msgspec.Struct, frozen=True, gc=False):
-    """A namespace and the overrides that its labels set."""
+    """A namespace, the overrides that its labels set, and who pays for it."""
 
     name: str
     overrides: Overrides = Overrides()
+    owners: tuple[str, ...] = ()
+    """The values of the labels `metadata_labels.NAMESPACE_NAMES`."""
 
 
 ClusterObject = msgspec.Struct

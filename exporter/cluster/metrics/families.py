@@ -2,7 +2,7 @@
 
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.overrides import MalformedOverride
-from exporter.cluster.metrics import blocked_work, capacity, maintenance, nodes, pending, pods, reflectors
+from exporter.cluster.metrics import blocked_work, capacity, maintenance, namespaces, nodes, pending, pods, reflectors
 from exporter.cluster.view import ClusterView
 from exporter.metric import AnyFamily
 
@@ -10,6 +10,7 @@ METRICS = (
     *pending.METRICS,
     *blocked_work.METRICS,
     *pods.METRICS,
+    *namespaces.METRICS,
     *nodes.METRICS,
     *capacity.METRICS,
     *maintenance.METRICS,
@@ -24,11 +25,11 @@ def families(view: ClusterView, config: ClusterConfig, malformed: list[Malformed
         *pending.pending_families(view, config),
         *blocked_work.blocked_work_families(view),
         *pods.pod_families(view),
-        *pods.namespace_families(view),
+        *namespaces.namespace_families(view),
         pods.failure_family(view),
         pods.wait_family(view),
         pods.malformed_family(malformed),
-        *nodes.node_families(view),
+        *nodes.node_families(view, config.node_labels),
         *capacity.capacity_families(view),
         *maintenance.maintenance_families(view),
         *reflectors.reflector_families(view.stores),

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
+from exporter.cluster.config import NODE_NAMES, Keys
+from exporter.cluster.kubernetes.metadata_labels import node_values
 from exporter.cluster.kubernetes.records import Amounts, Node
 from exporter.cluster.scheduling.device_claims import DeviceCount
 from exporter.cluster.scheduling.free_capacity import Requested, free_on, requested, schedulable, with_claimable
@@ -31,12 +33,16 @@ INFO = metric(
     "sharing",
     "mig_strategy",
     "pool",
+    *NODE_NAMES,
 )
 METRICS = (CAPACITY, ALLOCATABLE, REQUESTED, FREE, SCHEDULABLE, INFO)
 
 
-def node_families(view: ClusterView) -> list[LargeFamily]:
-    """The families; none while the nodes are not known, no requested and free GPUs while the pods are not."""
+def node_families(view: ClusterView, keys: Keys) -> list[LargeFamily]:
+    """The families; none while the nodes are not known, no requested and free GPUs while the pods are not.
+
+    `keys` are those of the labels that say where a node stands.
+    """
     if view.nodes is None:
         return []
     nodes = view.gpu_nodes()
@@ -48,7 +54,7 @@ def node_families(view: ClusterView) -> list[LargeFamily]:
         ),
         *_requested_and_free(nodes, view),
         LargeFamily(SCHEDULABLE, lambda: (SCHEDULABLE.sample(int(schedulable(n)), node=n.name) for n in nodes)),
-        LargeFamily(INFO, lambda: (_info(node) for node in nodes)),
+        LargeFamily(INFO, lambda: (_info(node, keys) for node in nodes)),
     ]
 
 
@@ -102,7 +108,7 @@ def _family(metric: Metric, nodes: list[Node], amounts: Callable[[Node], Amounts
     return LargeFamily(metric, samples)
 
 
-def _info(node: Node) -> Sample:
+def _info(node: Node, keys: Keys) -> Sample:
     description = node.description
     return INFO.sample(
         1,
@@ -112,4 +118,5 @@ def _info(node: Node) -> Sample:
         sharing=description.sharing,
         mig_strategy=description.mig_strategy,
         pool=description.pool,
+        **dict(zip(NODE_NAMES, node_values(node, keys), strict=True)),
     )

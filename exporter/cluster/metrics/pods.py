@@ -9,7 +9,6 @@ from exporter.cluster.kubernetes.overrides import (
     THRESHOLD,
     WORKLOAD_CLASS,
     MalformedOverride,
-    namespace_exemption,
     pod_exemption,
     threshold,
     workload_class,
@@ -51,14 +50,6 @@ POD_EXEMPTION = metric(
     "alert",
     "until",
 )
-NAMESPACE_EXEMPTION = metric(
-    "gpugauge_namespace_alert_exemption",
-    Kind.GAUGE,
-    "The namespace is exempt from this alert, through the day `until` (UTC), or without end where that is empty.",
-    *NAMESPACE,
-    "alert",
-    "until",
-)
 WAIT = metric(
     "gpugauge_pod_scheduling_wait_seconds",
     Kind.HISTOGRAM,
@@ -81,7 +72,7 @@ MALFORMED = metric(
     "key",
 )
 _NONE = Overrides()
-METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, NAMESPACE_EXEMPTION, FAILURES, WAIT, MALFORMED)
+METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, FAILURES, WAIT, MALFORMED)
 
 
 def pod_families(view: ClusterView) -> list[LargeFamily]:
@@ -117,19 +108,6 @@ def wait_family(view: ClusterView) -> HistogramFamily:
         labels = WAIT.labels(**namespace_labels(namespace), resource=resource, size=size)
         series.append((labels, Distribution(tuple(waits.counts), waits.total)))
     return HistogramFamily(WAIT, BOUNDS, series)
-
-
-def namespace_families(view: ClusterView) -> list[Family]:
-    """The families of whole namespaces; none while these are not known."""
-    if view.namespaces is None:
-        return []
-    samples: list[Sample] = []
-    for name, overrides in sorted(view.namespaces.items()):
-        exemption = namespace_exemption(overrides.exemption, view.now)
-        if exemption is not None:
-            labels = {**namespace_labels(name), "alert": ALERT, "until": exemption.until}
-            samples.append(NAMESPACE_EXEMPTION.sample(1, **labels))
-    return [Family(NAMESPACE_EXEMPTION, samples)]
 
 
 def malformed_family(found: list[MalformedOverride]) -> Family:

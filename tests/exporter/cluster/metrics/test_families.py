@@ -27,7 +27,7 @@ MIG = "nvidia.com/mig-1g.10gb"
 H100 = objects.gpu_labels("NVIDIA-H100-80GB-HBM3", 8)
 T4 = objects.gpu_labels("Tesla T4-SHARED", 1, "time-slicing", 4)
 FULL = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
-CONFIG = ClusterConfig()
+CONFIG = ClusterConfig(node_labels={"zone": "topology.kubernetes.io/zone", "rack": "example.com/rack"})
 
 
 def series_of(given, config=CONFIG):
@@ -54,7 +54,9 @@ def pending(name, in_namespace="team-a", count=4, created=NOW - 1000, **more):
 def cluster():
     """Three nodes, and a pod in every state."""
     nodes = [
-        objects.node("h1", {GPU: 8}, {**H100, "eks.amazonaws.com/nodegroup": "big"}),
+        objects.node(
+            "h1", {GPU: 8}, {**H100, "eks.amazonaws.com/nodegroup": "big", "topology.kubernetes.io/zone": "z1"}
+        ),
         objects.node("m1", {MIG: 7, GPU: 0}, objects.gpu_labels("NVIDIA-A100-SXM4-80GB", 1, mig="mixed")),
         objects.cordoned(objects.node("t1", {"nvidia.com/gpu.shared": 4}, T4)),
     ]
@@ -96,6 +98,7 @@ def cluster():
         controllers=(queued,),
         rejected=(rejected,),
         failed=(failed,),
+        owners={"team-a": ("vision", "cc-7", "")},
         waits={("team-a", "nvidia_com_gpu", "2-4"): Waits([1, 0, 2, 0, 0, 0, 0, 1], 100_600.5)},
         quotas=(ResourceQuota("team-b", "gpus", ((GPU, 16),), ((GPU, 3),)),),
     )
