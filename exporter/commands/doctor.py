@@ -49,6 +49,14 @@ def title(report: DoctorReport) -> str:
     return printable(f"gpugauge {VERSION} doctor: node {report.node}, source {report.source}")
 
 
+def legend() -> str:
+    """What the screen is about, and its words."""
+    return (
+        "What gpugauge node needs here to expose GPU metrics. ok: as needed. note: limited or unusual, and it works. "
+        "failed: needed and missing. skipped: not examined."
+    )
+
+
 def rows(report: DoctorReport) -> Iterator[ScreenRow]:
     """The lines of the screen, every text printable. An area is named, and a reason explained, where it is first."""
     explained: set[tuple[type[Reason], str]] = set()
@@ -98,7 +106,7 @@ def as_text(report: DoctorReport) -> str:
     lines = list(rows(report))
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
     table = ["  ".join((*map(str.ljust, line[:3], widths), line.text)).rstrip() for line in lines]
-    return "\n".join([title(report), "", *table, "", *conclusion(report)]) + "\n"
+    return "\n".join([title(report), legend(), "", *table, "", *conclusion(report)]) + "\n"
 
 
 def as_json(report: DoctorReport) -> str:

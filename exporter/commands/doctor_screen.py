@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from exporter.commands.doctor import ScreenRow, conclusion, rows, title
+from exporter.commands.doctor import ScreenRow, conclusion, legend, rows, title
 from exporter.node.doctor.finding import DoctorReport, FindingStatus
 
 _STYLES = {
@@ -23,6 +23,7 @@ def draw(report: DoctorReport, output: TextIO, width: int | None = None) -> None
     verdict, next_step = conclusion(report)
     # Text, not strings: rich would read [brackets] in those as markup.
     console.print(Text(title(report), "bold"))
+    console.print(Text(legend(), "dim"))
     console.print(_table(report))
     console.print(Text(verdict, "bold green" if report.works else "bold red"))
     console.print(Text(next_step, "bold"))

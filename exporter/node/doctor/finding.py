@@ -92,19 +92,22 @@ class DoctorReport:
             return "Nothing is missing of what could be examined, but no source was read."
         if self.works:
             return "Nothing is missing: gpugauge node works here with these flags."
-        first, *more = self.failures
-        others = f" ({len(more)} more failed, perhaps because of it)" if more else ""
-        return f"{_meaning(first)}{others}"
+        return _fact(self.failures[0])
 
     @property
     def next_step(self) -> str:
         """What to do about the first broken link; one line."""
         if self.works:
             return "None."
-        reason = self.failures[0].finding.reason
-        return reason.remedy if reason is not None else "None."
+        first, *more = self.failures
+        remedy = first.finding.reason.remedy if first.finding.reason is not None else "None."
+        if not more:
+            return remedy
+        others = "another check" if len(more) == 1 else f"{len(more)} other checks"
+        return f"{remedy} Then run this again: {others} failed too, which may or may not follow from it."
 
 
-def _meaning(result: CheckResult) -> str:
-    reason = result.finding.reason
-    return reason.meaning if reason is not None else f"{result.check}: {result.finding.detail}"
+def _fact(result: CheckResult) -> str:
+    """What is wrong, with what was found here: the meaning alone names no file, address or GPU."""
+    reason, found = result.finding.reason, f"{result.check}: {result.finding.detail}"
+    return found if reason is None else f"{reason.meaning} ({found})"

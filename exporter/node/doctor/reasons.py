@@ -89,7 +89,7 @@ class DoctorReason(Reason):
     MIG_WITHOUT_INSTANCES = (
         "mig_without_instances",
         "A GPU is in MIG mode without any GPU instance: no container can be given a part of it.",
-        "Create instances (nvidia-smi mig -cgi PROFILE -C, or the MIG manager's label), or disable MIG mode.",
+        "Create instances: nvidia-smi mig -i GPU -cgi PROFILE -C, or the label nvidia.com/mig.config. Or disable it.",
     )
     MIG_WITHOUT_COMPUTE_INSTANCES = (
         "mig_without_compute_instances",

@@ -125,7 +125,7 @@ def _mig(examination: Examination) -> Iterator[Finding]:
     bare = [device for device in instances if not device.mig_uuids and device.ci < 0]
     if empty:
         names = ", ".join(f"GPU {gpu.index} ({gpu.uuid})" for gpu in empty)
-        yield failed(DoctorReason.MIG_WITHOUT_INSTANCES, names)
+        yield failed(DoctorReason.MIG_WITHOUT_INSTANCES, f"without instances: {names}")
     if bare:
         names = ", ".join(f"GPU {device.index} instance {device.gi}" for device in bare)
         yield failed(DoctorReason.MIG_WITHOUT_COMPUTE_INSTANCES, names)

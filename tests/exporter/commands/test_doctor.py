@@ -75,16 +75,13 @@ def test_checks_that_were_skipped_for_the_same_cause_are_one_line():
 def test_the_text_ends_with_one_verdict_and_one_next_step():
     *_, verdict, next_step = as_text(REPORT).splitlines()
     assert verdict.startswith(f"Verdict: {DoctorReason.ENGINE_MUTE.meaning}")
-    assert next_step == f"Next step: {DoctorReason.ENGINE_MUTE.remedy}"
+    assert next_step.startswith(f"Next step: {DoctorReason.ENGINE_MUTE.remedy} Then run this again: ")
 
 
 def test_json_has_every_text_as_it_is():
     document = json.loads(as_json(REPORT))
-    assert (document["works"], document["node"], document["next_step"]) == (
-        False,
-        "node-\x1b1",
-        DoctorReason.ENGINE_MUTE.remedy,
-    )
+    assert (document["works"], document["node"]) == (False, "node-\x1b1")
+    assert document["next_step"].startswith(DoctorReason.ENGINE_MUTE.remedy)
     assert document["findings"][3] == {
         "area": "kubernetes",
         "check": "allocations",
@@ -127,9 +124,9 @@ def test_something_that_is_missing_is_exit_status_1(tmp_path):
     socket = str(tmp_path / "kubelet.sock")
     done = gpugauge("--source=simulated", "-k", "--pod-resources-kubelet-socket", socket, DCGM_EXPORTER_LISTEN=":0")
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.splitlines()[-2] == (
-        "Verdict: The kubelet's PodResources socket is not there, or is not a socket."
-    )
+    verdict = done.stdout.splitlines()[-2]
+    assert verdict.startswith("Verdict: The kubelet's PodResources socket is not there, or is not a socket. (kubelet: ")
+    assert socket in verdict
 
 
 @pytest.mark.process

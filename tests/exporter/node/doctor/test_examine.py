@@ -62,8 +62,10 @@ def test_the_verdict_and_the_next_step_are_those_of_the_first_failure(node):
     ]
     found = report(node, *broken)
     assert not found.works
-    assert found.verdict == f"{DoctorReason.NOUVEAU_BOUND.meaning} (1 more failed, perhaps because of it)"
-    assert found.next_step == DoctorReason.NOUVEAU_BOUND.remedy
+    assert found.verdict == f"{DoctorReason.NOUVEAU_BOUND.meaning} (two: a)"
+    more = "Then run this again: another check failed too, which may or may not follow from it."
+    assert found.next_step == f"{DoctorReason.NOUVEAU_BOUND.remedy} {more}"
+    assert report(node, broken[0]).next_step == DoctorReason.NOUVEAU_BOUND.remedy
 
 
 def test_notes_are_no_failures(node):

@@ -123,7 +123,7 @@ def test_mig_mode_without_instances_or_without_compute_instances_is_a_failure(no
     instance = gpu(1, mig_enabled=True, gi=2, profile="1g.10gb")
     examined = examination(node, attempts=(read(gpu(0, mig_enabled=True), gpu(1, mig_enabled=True), instance),))
     assert [(each.reason, each.detail) for each in findings(sources, "MIG", examined)] == [
-        (DoctorReason.MIG_WITHOUT_INSTANCES, f"GPU 0 ({GPU_UUID})"),
+        (DoctorReason.MIG_WITHOUT_INSTANCES, f"without instances: GPU 0 ({GPU_UUID})"),
         (DoctorReason.MIG_WITHOUT_COMPUTE_INSTANCES, "GPU 1 instance 2"),
     ]
 
