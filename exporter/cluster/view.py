@@ -9,7 +9,7 @@ from exporter.cluster.kubernetes.controllers import Controller
 from exporter.cluster.kubernetes.devices import DeviceClass, ResourceClaim, ResourceSlice
 from exporter.cluster.kubernetes.events import Event
 from exporter.cluster.kubernetes.node_pools import NodePool
-from exporter.cluster.kubernetes.records import Namespace, Node, Overrides, Pod, ResourceQuota
+from exporter.cluster.kubernetes.records import Namespace, Node, OtherPod, Overrides, Pod, ResourceQuota
 from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.scheduling.admission import with_admission
 from exporter.cluster.scheduling.device_claims import DeviceObjects, offered, with_claims
@@ -32,6 +32,8 @@ class ClusterView:
     gpus: GpuResources
     pods: tuple[Pod, ...] | None = None
     """GPU pods that are not finished."""
+    other_pods: tuple[OtherPod, ...] = ()
+    """Pods without GPUs that are on a node."""
     rejected: tuple[Pod, ...] = ()
     """GPU pods that failed because a kubelet did not admit them."""
     failed: tuple[Pod, ...] = ()
@@ -78,6 +80,7 @@ def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], histo
         now=now,
         gpus=gpus,
         pods=None if pods is None else tuple(pod for pod in pods if pod.phase != "Failed"),
+        other_pods=_records(stores, "pods", OtherPod) or (),
         rejected=tuple(pod for pod in pods or () if pod.rejected),
         failed=tuple(pod for pod in pods or () if pod.failure),
         nodes=_records(stores, "nodes", Node),

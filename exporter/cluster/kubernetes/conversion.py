@@ -5,6 +5,7 @@ Every function raises ValueError when a field that is needed cannot be read.
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from sys import intern
 
 from exporter.cluster.config import Keys
@@ -12,6 +13,7 @@ from exporter.cluster.kubernetes import overrides, pod_state, quantity, records,
 from exporter.cluster.kubernetes.metadata_labels import namespace_values
 from exporter.cluster.kubernetes.node_description import describe, labeled_with_gpus
 from exporter.cluster.kubernetes.pod_failure import failure
+from exporter.cluster.kubernetes.pod_load import load, room
 from exporter.cluster.kubernetes.pod_requests import fraction, pod_requests
 from exporter.cluster.kubernetes.timestamps import timestamp
 from exporter.cluster.kubernetes.workload import workload_of
@@ -23,8 +25,11 @@ _REQUESTS = "requests."
 _TAINT = re.compile(r"\{[^{}]*\}")
 
 
-def pod(decoded: wire.WirePod, gpus: GpuResources) -> records.Pod | None:
-    """Convert a pod that requests GPUs or has claims, and is not finished or has failed; return None for others."""
+def pod(decoded: wire.WirePod, gpus: GpuResources) -> records.Pod | records.OtherPod | None:
+    """Convert a pod that requests GPUs or has claims, and is not finished or has failed.
+
+    Of a pod without GPUs that is on a node and not finished, only what it takes there is kept; None for others.
+    """
     spec, status, meta = decoded.spec, decoded.status or wire.PodStatus(), decoded.metadata
     if status.phase == "Succeeded":
         return None
@@ -32,7 +37,8 @@ def pod(decoded: wire.WirePod, gpus: GpuResources) -> records.Pod | None:
     requests = pod_requests(spec.containers or (), spec.init_containers or (), gpus) or fraction(annotations)
     claims = pod_state.claims(spec, status)
     if not requests and not claims:
-        return None
+        on_node = spec.node_name and status.phase != "Failed"
+        return records.OtherPod(intern(spec.node_name or ""), _shared(load(spec))) if on_node else None
     created = _created(meta)
     scheduled = _scheduled(status.conditions or ())
     gated = bool(spec.scheduling_gates)
@@ -58,9 +64,16 @@ def pod(decoded: wire.WirePod, gpus: GpuResources) -> records.Pod | None:
         constraints=_constraints(spec),
         plan=pod_state.plan(spec, status, meta),
         claims=claims,
+        load=_shared(load(spec)),
         rejected=pod_state.rejected(status),
         failure=failure(status) or "",
     )
+
+
+@lru_cache(maxsize=4096)
+def _shared(found: records.Load) -> records.Load:
+    """One record for all pods and nodes that have equal ones: they are a handful on most clusters."""
+    return found
 
 
 def _created(meta: wire.ObjectMeta) -> float:
@@ -128,6 +141,7 @@ def node(decoded: wire.WireNode, gpus: GpuResources) -> records.Node:
         allocatable=allocatable,
         description=describe(labels),
         has_gpus=bool(capacity or allocatable or labeled_with_gpus(labels)),
+        room=_shared(room(status.allocatable)),
         maintenance=overrides.node_maintenance(decoded.metadata.annotations or {}),
     )
 

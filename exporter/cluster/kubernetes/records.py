@@ -15,6 +15,23 @@ Taint = tuple[str, str, str]
 """(key, value, effect)."""
 
 
+class Load(msgspec.Struct, frozen=True, gc=False):
+    """What pods take of a node besides GPUs, or what a node has of it."""
+
+    cpu: int = 0
+    """Thousandths of a CPU."""
+    memory: int = 0
+    """Bytes."""
+    pods: int = 1
+
+
+class OtherPod(msgspec.Struct, frozen=True, gc=False):
+    """A pod without GPUs on a node: it takes CPUs and memory that pods with GPUs need there."""
+
+    node: str
+    load: Load
+
+
 class SelectorRequirement(msgspec.Struct, frozen=True, gc=False):
     """One requirement of a node selector term."""
 
@@ -126,6 +143,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     constraints: SchedulingConstraints = SchedulingConstraints()
     plan: PodPlan = PodPlan()
     claims: tuple[PodClaim, ...] = ()
+    load: Load = Load()
     rejected: bool = False
     """Whether the pod failed because a kubelet did not admit it."""
     failure: str = ""
@@ -157,6 +175,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     allocatable: Amounts
     description: NodeDescription = NodeDescription()
     has_gpus: bool = True
+    room: Load = Load(pods=0)
+    """What it has for pods besides GPUs; 0 where it is not known."""
     maintenance: str = ""
     """The annotation that announces planned maintenance, as written."""
 

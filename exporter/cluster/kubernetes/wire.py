@@ -107,6 +107,8 @@ class PodSpec(msgspec.Struct, gc=False, rename="camel"):
     node_selector: StringMap = None
     affinity: WireAffinity | None = None
     tolerations: list[WireToleration] | None = None
+    resources: ResourceRequirements | None = None
+    overhead: Quantities = None
 
 
 class PodCondition(msgspec.Struct, gc=False, rename="camel"):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from exporter.cluster.kubernetes.node_description import labeled_with_gpus
 from exporter.cluster.kubernetes.records import Node
 from exporter.cluster.scheduling.free_capacity import free_on, requested, schedulable, with_claimable
+from exporter.cluster.scheduling.stranded import loads, stranded
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
 from exporter.identity_labels import NAMESPACE, namespace_labels
@@ -23,6 +24,14 @@ REGISTERED = metric(
     "Whether a node that has GPUs by its labels offers any; absent where DRA or virtual machines take them.",
     "node",
 )
+STRANDED = metric(
+    "gpugauge_node_gpu_stranded",
+    Kind.GAUGE,
+    "Free GPUs that no pod can use, because the node has no 2 CPUs, no 8 GiB or no place left for a pod with each.",
+    "node",
+    "resource",
+    "blocker",
+)
 QUOTA_HARD = metric(
     "gpugauge_quota_hard",
     Kind.GAUGE,
@@ -37,7 +46,7 @@ QUOTA_USED = metric(
     *NAMESPACE,
     "resource",
 )
-METRICS = (LARGEST_FREE_BLOCK, REGISTERED, QUOTA_HARD, QUOTA_USED)
+METRICS = (LARGEST_FREE_BLOCK, STRANDED, REGISTERED, QUOTA_HARD, QUOTA_USED)
 
 _WORKLOAD_CONFIG = "nvidia.com/gpu.workload.config"
 """The label by which the GPU Operator is told to leave a node's GPUs to virtual machines."""
@@ -48,6 +57,7 @@ def capacity_families(view: ClusterView) -> list[Family]:
     """The families; those of nodes are missing while the nodes are not known, and the largest block without pods."""
     return [
         Family(LARGEST_FREE_BLOCK, list(_largest_blocks(view))),
+        Family(STRANDED, list(_stranded(view))),
         Family(REGISTERED, list(_registered(view))),
         *_quotas(view),
     ]
@@ -66,6 +76,16 @@ def _largest_blocks(view: ClusterView) -> Iterator[Sample]:
             largest[key] = max(largest.get(key, 0), free if usable else 0)
     for (resource, model), free in sorted(largest.items()):
         yield LARGEST_FREE_BLOCK.ordered(free, resource, model)
+
+
+def _stranded(view: ClusterView) -> Iterator[Sample]:
+    if view.nodes is None or view.pods is None:
+        return
+    requests, taken = requested(view.pods), loads(view.pods, view.other_pods)
+    for node in view.gpu_nodes():
+        claimable = tuple((each.name, each.free) for each in view.devices.by_node.get(node.name, ()))
+        for each in stranded(node, with_claimable(free_on(node, requests), claimable), taken):
+            yield STRANDED.ordered(each.devices, node.name, resource_label(each.resource), each.blocker)
 
 
 def _registered(view: ClusterView) -> Iterator[Sample]:

@@ -10,7 +10,7 @@ from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.controllers import Controller
 from exporter.cluster.kubernetes.node_description import model
 from exporter.cluster.kubernetes.overrides import EXEMPTION, THRESHOLD, WORKLOAD_CLASS, malformed
-from exporter.cluster.kubernetes.records import Overrides, ResourceQuota
+from exporter.cluster.kubernetes.records import Load, OtherPod, Overrides, ResourceQuota
 from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.metrics.families import METRICS, families
 from exporter.cluster.scheduling.history import ClusterHistory
@@ -100,6 +100,7 @@ def cluster():
         failed=(failed,),
         owners={"team-a": ("vision", "cc-7", "")},
         waits={("team-a", "nvidia_com_gpu", "2-4"): Waits([1, 0, 2, 0, 0, 0, 0, 1], 100_600.5)},
+        other_pods=(OtherPod("m1", Load(cpu=500_000, memory=2**30)),),
         quotas=(ResourceQuota("team-b", "gpus", ((GPU, 16),), ((GPU, 3),)),),
     )
 

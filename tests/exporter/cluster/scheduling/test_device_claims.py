@@ -193,7 +193,7 @@ def test_without_the_permission_to_read_slices_the_message_decides():
 
 
 def node_series(found):
-    series = exposed(node_families(found))
+    series = exposed(node_families(found, {}))
     return {
         key.split("{")[0].removeprefix("gpugauge_node_gpu_"): value
         for key, value in series.items()
@@ -213,7 +213,7 @@ def test_a_node_has_the_devices_of_its_slices_as_capacity(resource):
     )
     assert node_series(found) == {"capacity": 4, "allocatable": 3, "requested": 1, "free": 2}
     name = "nvidia_com_gpu" if resource else "gpu_nvidia_com"
-    assert all(f'resource="{name}"' in key for key in exposed(node_families(found)) if "resource" in key)
+    assert all(f'resource="{name}"' in key for key in exposed(node_families(found, {})) if "resource" in key)
 
 
 def test_of_a_pool_only_the_newest_generation_counts():
@@ -227,7 +227,7 @@ def test_of_a_pool_only_the_newest_generation_counts():
 def test_the_devices_of_a_class_are_told_apart_by_their_type():
     classes = [device_class(kind="gpu"), device_class("mig.nvidia.com", kind="mig")]
     slices = [resource_slice("d1", [device("gpu-0"), device("mig-0", "mig"), device("mig-1", "mig")])]
-    series = exposed(node_families(cluster(pods=[], resourceslices=slices, deviceclasses=classes)))
+    series = exposed(node_families(cluster(pods=[], resourceslices=slices, deviceclasses=classes), {}))
     capacity = {key.split('resource="')[1].split('"')[0]: value for key, value in series.items() if "capacity" in key}
     assert capacity == {"gpu_nvidia_com": 1, "mig_nvidia_com": 2}
 
