@@ -29,11 +29,21 @@ LINKS = """\
 One value for each NVLink of a GPU that is not disabled, with the labels `nvlink`, `gpu`, `gpu_uuid`, `pci_bus_id`,
 `device` and `model_name`. The source `dcgm` reads them; from another one `gpugauge_field_unsupported_devices` counts
 every GPU for them."""
+COMPONENTS = """\
+One value for each {entity}, with {labels} and no label of a container. The source `dcgm` reads them; from another
+one, and on a node that has none, `gpugauge_field_unsupported_devices` counts every GPU for them."""
 READ: dict[TableScope, tuple[str, str]] = {
     "system": ("Node", "One value for the node, on every GPU."),
     "gpu": ("GPUs", "One value for each GPU, also while MIG mode is on."),
     "instance": ("GPUs and MIG devices", "One value for each GPU or, where it has MIG devices, for each of those."),
     "link": ("NVLinks", LINKS),
+    "switch": ("NVSwitches", COMPONENTS.format(entity="NVSwitch", labels="the label `nvswitch` (such as `nvswitch0`)")),
+    "switch_link": (
+        "NVLinks of NVSwitches",
+        COMPONENTS.format(
+            entity="NVLink of an NVSwitch that is not disabled", labels="the labels `nvlink` and `nvswitch`"
+        ),
+    ),
 }
 NOT_READ_TEXT = """\
 A row that names one of these is accepted, and named in the log: no {entity} is read, so

@@ -17,8 +17,10 @@ from exporter.node.attribution.allocation import Allocations, LastKnownAllocatio
 from exporter.node.attribution.attribute import Attribution, AttributionRules
 from exporter.node.attribution.metrics import AttributionCache
 from exporter.node.attribution.state_seconds import StateSeconds
+from exporter.node.devices.component_labels import ComponentLabelCache
 from exporter.node.devices.computed_families import ComputedFamilies, CountWindows
 from exporter.node.devices.counters_file import Counters
+from exporter.node.devices.field import TableScope
 from exporter.node.devices.health import HealthReason
 from exporter.node.devices.known_gpus import KnownGpus
 from exporter.node.devices.labels import DeviceLabelCache, ExclusiveContainer, LabelStyle, device_schema
@@ -93,6 +95,7 @@ class NodePipeline:
         self._schema, self._link_schema = device_schema(self._style, names), link_schema(self._style, names)
         self._labels = DeviceLabelCache(self._style, self._schema)
         self._link_labels = LinkLabelCache(self._style, self._link_schema)
+        self._component_labels = ComponentLabelCache(self._style, counters)
 
     @property
     def state(self) -> RememberedNode:
@@ -110,12 +113,12 @@ class NodePipeline:
         readings = self._readings(cycle)
         allocations = self._allocations(cycle)
         attribution, allocation_families = self._attribution.get(readings.inventory, allocations, readings.down)
-        devices, links = self._samples(readings, attribution.containers)
+        devices, others = self._samples(readings, attribution.containers)
         self._computed.observe(readings, devices.by_field)
         return Snapshot(
             taken_at=readings.taken_at,
             families=(
-                *dcgm_families(self._counters, devices, links),
+                *dcgm_families(self._counters, devices, others),
                 *self._computed.of_file(self._counters.computed, readings.inventory, devices.labels, self._schema),
                 *self._inventory.families(readings, max(self._expected(), len(self._known))),
                 *self._computed.own(),
@@ -150,16 +153,20 @@ class NodePipeline:
 
     def _samples(
         self, readings: Readings, containers: Sequence[ExclusiveContainer]
-    ) -> tuple[EntitySamples, EntitySamples]:
-        """Return the samples of the devices and those of their links, with labels."""
+    ) -> tuple[EntitySamples, dict[TableScope, EntitySamples]]:
+        """Return the samples of the devices, and those of links and components by scope, with labels."""
         by_field = samples_of_devices(readings)
         rows = label_rows(self._counters, readings, by_field)
         labels = self._labels.labels(readings.inventory, containers, rows)
         link_labels = self._link_labels.labels(readings.links, readings.inventory, containers, rows)
-        return (
-            EntitySamples(by_field, labels, self._schema),
-            EntitySamples(samples_by_field(readings.link_batches), link_labels, self._link_schema),
-        )
+        links = EntitySamples(samples_by_field(readings.link_batches), link_labels, self._link_schema)
+        return EntitySamples(by_field, labels, self._schema), {"link": links, **self._components(readings)}
+
+    def _components(self, readings: Readings) -> dict[TableScope, EntitySamples]:
+        by_field = samples_by_field(readings.component_batches)
+        labels = self._component_labels.labels(readings.components, by_field)
+        schemas = self._component_labels.schemas
+        return {scope: EntitySamples(by_field, labels, schema) for scope, schema in schemas.items()}
 
     def _allocations(self, cycle: CollectionCycle) -> Allocations | None:
         if self._sources.kubelet is None:

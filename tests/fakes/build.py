@@ -19,6 +19,7 @@ DCGM_SOURCES = (
     "libdcgm_listening.c",
     "libdcgm_device.c",
     "libdcgm_link.c",
+    "libdcgm_component.c",
     "libdcgm_about.c",
     "libdcgm_p2p.c",
     "libdcgm_health.c",

@@ -134,8 +134,9 @@ struct group *find_group(uint32_t id);
 struct field_group *find_field_group(uint32_t id);
 uint32_t members(const struct table_view *view, uint32_t group_id, struct table_entity *into);
 
-/* libdcgm_link.c */
-int32_t link_state(const struct table_view *view, uint32_t gpu_id, uint32_t number);
+/* libdcgm_component.c */
+int is_marked(const struct table_view *view, uint32_t kind, uint32_t id);
+uint32_t marked(const struct table_view *view, uint32_t kind, struct table_entity *into, uint32_t room);
 
 /* libdcgm_sample.c */
 int updated(const struct table_view *view, struct table_entity entity);

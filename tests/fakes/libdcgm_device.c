@@ -46,10 +46,11 @@ API status_t dcgmGetEntityGroupEntities(handle_t handle, uint32_t kind, uint32_t
     status_t status = enter("dcgmGetEntityGroupEntities", handle, &view);
     if (status != ST_OK)
         return status;
-    int known = kind == KIND_GPU || kind == KIND_GI || kind == KIND_CI;
+    int of_gpus = kind == KIND_GPU || kind == KIND_GI || kind == KIND_CI;
     if (kind == KIND_VGPU)
         return leave(&view, ST_NOT_SUPPORTED);
-    int found = known ? (int)members(&view, group_of(kind), all) : 0;
+    int found = (int)(of_gpus ? members(&view, group_of(kind), all)
+                              : marked(&view, kind, all, sizeof all / sizeof *all));
     status = found > *count ? ST_INSUFFICIENT_SIZE : ST_OK;
     for (int i = 0; i < found && status == ST_OK; i++)
         ids[i] = all[i].id;

@@ -75,9 +75,11 @@ uint64_t identity_of(const struct table_view *view, uint32_t kind, uint32_t id)
         const struct table_device *device = table_device(view, id);
         return device ? device->identity : 0;
     }
+    if (kind == KIND_SWITCH || (kind == KIND_LINK && (id & 0xff) == KIND_SWITCH))
+        return is_marked(view, kind, id) ? view->header->generation + 1 : 0;
     if (kind == KIND_LINK) {
         const struct table_device *device = table_device(view, id >> 24);
-        return device && link_state(view, id >> 24, id >> 8 & 0xffff) ? device->identity : 0;
+        return device && is_marked(view, kind, id) ? device->identity : 0;
     }
     const struct table_instance *instance = table_instance(view, kind, id);
     return instance ? instance->identity : 0;
@@ -89,7 +91,7 @@ const struct table_device *gpu_of(const struct table_view *view, struct table_en
     if (entity.kind == KIND_GPU)
         return table_device(view, entity.id);
     if (entity.kind == KIND_LINK)
-        return table_device(view, entity.id >> 24);
+        return (entity.id & 0xff) == KIND_GPU ? table_device(view, entity.id >> 24) : NULL;
     const struct table_instance *instance = table_instance(view, entity.kind, entity.id);
     return instance ? table_device(view, instance->gpu_id) : NULL;
 }

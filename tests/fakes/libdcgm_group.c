@@ -125,10 +125,10 @@ API status_t dcgmGroupDestroy(handle_t handle, uintptr_t id)
     return leave(&view, group ? ST_OK : ST_NOT_CONFIGURED);
 }
 
-/* Measured (4.6.0) of a GPU that is unsupported or lost; the code of a detached one is from the source. */
+/* NULL is no GPU. Measured (4.6.0) of a GPU that is unsupported or lost; the code of a detached one is from the source. */
 static status_t rejection_by_state(const struct table_device *gpu)
 {
-    switch (gpu->status) {
+    switch (gpu ? gpu->status : STATE_OK) {
     case STATE_UNSUPPORTED:
         return ST_GPU_NOT_SUPPORTED;
     case STATE_LOST:

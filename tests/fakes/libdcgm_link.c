@@ -1,4 +1,4 @@
-/* NVLinks of GPUs. See libdcgm.h. */
+/* NVLinks of GPUs and NVSwitches. See libdcgm.h. */
 #include "libdcgm.h"
 
 #include <stdlib.h>
@@ -36,16 +36,27 @@ struct link_states_v5 {
 _Static_assert(sizeof(struct link_states_v4) == 14780, "NVLink states v4");
 _Static_assert(sizeof(struct link_states_v5) == 17084, "NVLink states v5");
 
-int32_t link_state(const struct table_view *view, uint32_t gpu_id, uint32_t number)
+static int32_t link_state(const struct table_view *view, uint32_t id)
 {
-    const struct table_sample *found = table_sample(view, KIND_LINK, LINK_ID(gpu_id, number), LINK_STATE_FIELD);
+    const struct table_sample *found = table_sample(view, KIND_LINK, id, MARK_FIELD);
     return found ? (int32_t)found->value.i64 : 0;
 }
 
-static void put_states(const struct table_view *view, uint32_t gpu_id, int32_t *states, uint32_t count)
+static void put_states(const struct table_view *view, uint32_t kind, uint32_t owner, int32_t *states, uint32_t count)
 {
     for (uint32_t number = 0; number < count; number++)
-        states[number] = link_state(view, gpu_id, number);
+        states[number] = link_state(view, LINK_ID(kind, owner, number));
+}
+
+static uint32_t put_switches(const struct table_view *view, struct switch_links *into)
+{
+    struct table_entity switches[SWITCHES];
+    uint32_t count = marked(view, KIND_SWITCH, switches, SWITCHES);
+    for (uint32_t i = 0; i < count; i++) {
+        into[i].id = switches[i].id;
+        put_states(view, KIND_SWITCH, switches[i].id, into[i].states, SWITCH_LINKS);
+    }
+    return count;
 }
 
 /* The newest record of the library: version 5 since 4.6, 4 since 4.0 (headers). 3 has others, which are not here. */
@@ -75,7 +86,10 @@ API status_t dcgmGetNvLinkLinkStatus(handle_t handle, struct link_states_v5 *int
     into->gpu_count = count < MAX_DEVICES ? count : MAX_DEVICES;
     for (uint32_t i = 0; i < into->gpu_count; i++) {
         *(older ? &older->gpus[i].gpu_id : &into->gpus[i].gpu_id) = row[i].gpu_id;
-        put_states(&view, row[i].gpu_id, older ? older->gpus[i].states : into->gpus[i].states, older ? 18 : 36);
+        put_states(&view, KIND_GPU, row[i].gpu_id, older ? older->gpus[i].states : into->gpus[i].states,
+                   older ? 18 : 36);
     }
+    *(older ? &older->switch_count : &into->switch_count) =
+        put_switches(&view, older ? older->switches : into->switches);
     return leave(&view, ST_OK);
 }

@@ -31,18 +31,18 @@ from exporter.node.simulation.state import (
     ScenarioState,
     field_of,
 )
+from tests.fakes.component_rows import LINK_STATES, MARK, marks
 from tests.fakes.engine_socket import EngineSocket
 
 VARIABLE = "GPUGAUGE_FAKE_TABLE"
 """The environment variable with the path of the table file."""
 MAGIC, VERSION = 0x54464747, 1
-GPU, GI, CI, LINK = 1, 4, 5, 6
+GPU, SWITCH, GI, CI, LINK = 1, 3, 4, 5, 6
 """Kinds of entities (dcgm_field_entity_group_t)."""
+LEVELS = {"link": LINK, "switch": SWITCH, "switch_link": LINK}
+"""Kinds of the entities, other than devices, that fields have values of."""
 OWN, PARENT, GI_ONLY, BLANK, SYSTEM, UNSUPPORTED = range(6)
 """MIG_… of table.h."""
-LINK_STATES = {"disabled": 1, "down": 2, "up": 3}
-"""States of an NVLink (dcgmNvLinkLinkState_t)."""
-LINK_STATE_FIELD = 0
 
 HEADER = Struct("<5IiqQ24I80s80s80sI60x")
 DEVICE = Struct("<IIiiIiIIiiQQ96s32s96s48s48s")
@@ -157,7 +157,7 @@ def table(state: ScenarioState, now: float, tick: int = 1) -> bytes:
 
 
 def known_fields(version: str) -> list[Field]:
-    """Return the fields of GPUs and MIG devices that an engine of that version knows, in the order of their ids."""
+    """Return the fields that an engine of that version knows, of those that are read, in the order of their ids."""
     known = (f for f in fields().values() if f.is_read and numbers_of(f.since) <= numbers_of(version))
     return sorted(known, key=lambda field: field.id)
 
@@ -180,8 +180,8 @@ def _level(field: Field) -> tuple[int, int]:
         return 0, SYSTEM
     if field.id in UTILIZATION:
         return GPU, UNSUPPORTED
-    if field.scope == "link":
-        return LINK, OWN
+    if field.scope in LEVELS:
+        return LEVELS[field.scope], OWN
     return {"own": (CI, OWN), "gpu_instance": (GI, GI_ONLY), "gpu": (GPU, PARENT), "none": (GPU, BLANK)}[field.mig]
 
 
@@ -250,14 +250,22 @@ class _TableRows:
             yield from self._rows(GPU, gpu.entity_id, gpu.samples)
             for link in gpu.nvlinks:
                 entity = link_id(gpu.entity_id, link.spec.number)
-                state = ScriptedSample(LINK_STATES[link.spec.state], self.state.t)
-                packed = state.value.to_bytes(8, "little")
-                yield (LINK, entity, LINK_STATE_FIELD), self._packed(LINK, entity, 0, state, "i", packed, b"")
+                yield self._mark(LINK, entity, ScriptedSample(LINK_STATES[link.spec.state], self.state.t))
                 yield from self._rows(LINK, entity, link.samples)
             for instance in gpu.instances:
                 yield from self._rows(GI, instance.entity_id, instance.samples)
                 for compute in instance.compute:
                     yield from self._rows(CI, compute.entity_id, compute.samples)
+
+        for component in self.state.components:
+            for sample in marks(component, self.state.t):
+                yield self._mark(*component.spec.entity, sample)
+            yield from self._rows(*component.spec.entity, component.samples)
+
+    def _mark(self, kind: int, entity: int, sample: ScriptedSample) -> tuple[tuple[int, int, int], bytes]:
+        assert isinstance(sample.value, int)
+        packed = sample.value.to_bytes(8, "little")
+        return (kind, entity, MARK), self._packed(kind, entity, MARK, sample, "i", packed, b"")
 
     def _rows(self, kind: int, entity: int, samples: SampleMap) -> Iterator[tuple[tuple[int, int, int], bytes]]:
         for number, sample in samples.items():
@@ -302,6 +310,8 @@ class _TableRows:
                 yield f"{uuid}/{instance.spec.gi}", GI, instance.entity_id, gpu_id
                 for compute in instance.compute:
                     yield f"{uuid}/{instance.spec.gi}/{compute.spec.ci}", CI, compute.entity_id, gpu_id
+        for component in self.state.components:
+            yield component.spec.address, *component.spec.entity, 0
 
 
 def raw_text(text: str) -> bytes:

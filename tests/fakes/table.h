@@ -15,12 +15,13 @@
 #define TABLE_VARIABLE "GPUGAUGE_FAKE_TABLE"
 
 /* Kinds of entities: DCGM's numbers (dcgm_field_entity_group_t). */
-enum { KIND_NONE = 0, KIND_GPU = 1, KIND_VGPU = 2, KIND_GI = 4, KIND_CI = 5, KIND_LINK = 6 };
+enum { KIND_NONE = 0, KIND_GPU = 1, KIND_VGPU = 2, KIND_SWITCH = 3, KIND_GI = 4, KIND_CI = 5, KIND_LINK = 6 };
 
-/* The entity id of an NVLink (dcgm_link_t), and the field number under which the samples have a link's state
- * (dcgmNvLinkLinkState_t): no field of DCGM has it. */
-#define LINK_ID(gpu_id, number) (KIND_GPU | (uint32_t)(number) << 8 | (uint32_t)(gpu_id) << 24)
-#define LINK_STATE_FIELD 0
+/* The entity id of an NVLink (dcgm_link_t), whose owner is a GPU or an NVSwitch. */
+#define LINK_ID(kind, owner, number) ((uint32_t)(kind) | (uint32_t)(number) << 8 | (uint32_t)(owner) << 24)
+/* The field number of the sample that says that a link or component exists; no field of DCGM has it. Its value is the
+ * state of a link (dcgmNvLinkLinkState_t), and 1 of an NVSwitch. */
+#define MARK_FIELD 0
 
 /* What the engine answers when a field is read of an entity of another level. */
 enum {

@@ -83,6 +83,11 @@ const struct table_event *table_events(const struct table_view *view, uint32_t *
     return rows(view, &view->header->events, count);
 }
 
+const struct table_sample *table_samples(const struct table_view *view, uint32_t *count)
+{
+    return rows(view, &view->header->samples, count);
+}
+
 const struct table_field *table_fields(const struct table_view *view, uint32_t *count)
 {
     return rows(view, &view->header->fields, count);

@@ -19,6 +19,7 @@ void table_close(struct table_view *view);
 const struct table_device *table_devices(const struct table_view *view, uint32_t *count);
 const struct table_instance *table_instances(const struct table_view *view, uint32_t *count);
 const struct table_event *table_events(const struct table_view *view, uint32_t *count);
+const struct table_sample *table_samples(const struct table_view *view, uint32_t *count);
 const struct table_field *table_fields(const struct table_view *view, uint32_t *count);
 
 /* Each gives NULL where there is no such row. */

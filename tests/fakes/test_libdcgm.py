@@ -13,7 +13,7 @@ import pytest
 
 from exporter.node.devices.field import fields_by_name
 from exporter.node.simulation.scenario import parse
-from tests.fakes.dcgm_client import ALL_COMPUTE, ALL_GPUS, ALL_INSTANCES, CI, FV, GI, GPU, LIVE
+from tests.fakes.dcgm_client import ALL_COMPUTE, ALL_GPUS, ALL_INSTANCES, CI, FV, GI, GPU, LINK, LIVE, SWITCH
 from tests.fakes.scenario_table import ScenarioTable
 
 UUID = ["GPU-00000000-0000-0000-0000-00000000000" + n for n in "012"]
@@ -395,6 +395,25 @@ def test_entities_of_a_kind_are_listed_if_the_array_is_large_enough(start):
     count.value = 2
     assert engine.lib.dcgmGetEntityGroupEntities(handle, CI, ids, c.byref(count), 0) == -31
     assert engine.lib.dcgmGetEntityGroupEntities(handle, 2, ids, c.byref(count), 0) == -6
+
+
+def test_switches_are_listed_and_read_and_their_links_have_their_states(start):
+    switch = {"fields": {"858": 51}, "nvlinks": [{"number": 255, "fields": {"787": 9}}]}
+    switches = [switch | {"number": number} for number in (0, 2)]
+    engine = start({"about": "x", "epoch": 1000, "devices": [], "switches": switches, "versions": {"dcgm": "4.6.0"}})
+    handle, ids, count = engine.open(), (c.c_uint32 * 12)(), c.c_int(12)
+    assert engine.lib.dcgmGetEntityGroupEntities(handle, SWITCH, ids, c.byref(count), 0) == 0
+    assert list(ids[: count.value]) == [0, 2]
+    link = 3 | 255 << 8 | 2 << 24
+    _, (temperature, unknown) = engine.read(handle, [(SWITCH, 2), (SWITCH, 1)], [858], LIVE)
+    _, (errors,) = engine.read(handle, [(LINK, link)], [787], LIVE)
+    assert (temperature.int, unknown.status, errors.int) == (51, -1, 9)
+    buffer = c.create_string_buffer(17084)
+    struct.pack_into("<I", buffer, 0, 17084 | 5 << 24)
+    assert engine.lib.dcgmGetNvLinkLinkStatus(handle, buffer) == 0
+    (found,) = struct.unpack_from("<I", buffer, 8 + 32 * 4 * 37)
+    rows = [struct.unpack_from("<I256i", buffer, 12 + 32 * 4 * 37 + row * 4 * 257) for row in range(2)]
+    assert (found, rows) == (2, [(0, *[0] * 255, 3), (2, *[0] * 255, 3)])
 
 
 def link_spec(number, state):

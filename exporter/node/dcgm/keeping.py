@@ -7,6 +7,7 @@ theirs. So a watch remains as long as something of it is wanted; what is no long
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from exporter.node.dcgm.components import EngineComponents
 from exporter.node.dcgm.inventory import EngineInventory
 from exporter.node.dcgm.links import EngineLinks
 from exporter.node.dcgm.live_reader import Entity
@@ -24,17 +25,21 @@ class Watched:
     read: WatchTarget
 
 
-def identities_of(inventory: EngineInventory, links: EngineLinks) -> Identities:
+def identities_of(inventory: EngineInventory, links: EngineLinks, components: EngineComponents) -> Identities:
     """Return what each entity id means now. Those of events alone, within a GPU instance, are not among them."""
     devices = {
         entity: (device.uuid, device.gi, device.ci, device.profile, device.mig_uuids)
         for device, entity in zip(inventory.devices, inventory.entities, strict=True)
         if entity is not None
     }
-    return devices | {
+    of_links = {
         entity: (inventory.devices[link.gpu].uuid, link.number)
         for link, entity in zip(links.links, links.entities, strict=True)
     }
+    of_components = {
+        entity: (component,) for component, entity in zip(components.components, components.entities, strict=True)
+    }
+    return {**devices, **of_links, **of_components}
 
 
 def kept_watches(

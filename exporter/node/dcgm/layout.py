@@ -83,12 +83,15 @@ STRING_NO_PERMISSION = "<<<NOT_PERM>>>"
 ENTITY_NONE = 0
 """The node itself: a field such as the driver version belongs to no device."""
 ENTITY_GPU = 1
+ENTITY_SWITCH = 3
 ENTITY_GPU_INSTANCE = 4
 ENTITY_COMPUTE_INSTANCE = 5
 ENTITY_LINK = 6
 
 # State of a link (dcgmNvLinkLinkState_t); 0 is not supported, 1 disabled.
 LINK_DOWN, LINK_UP = 2, 3
+LINK_READABLE = frozenset({LINK_DOWN, LINK_UP})
+"""A link that is down has a state and counters; one that is disabled leads nowhere and has none."""
 
 GROUP_EMPTY = 1
 """Type of a new entity group without members: we add only entities that can be read now."""
@@ -162,9 +165,14 @@ def field_array(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint16]":
     return (ctypes.c_uint16 * len(numbers))(*numbers)
 
 
-def link_id(gpu_id: int, number: int) -> int:
-    """Return the entity id of a GPU's link (dcgm_link_t): its owner's kind, its number and the GPU's id in one word."""
-    return ENTITY_GPU | number << 8 | gpu_id << 24
+def link_id(owner: int, number: int, kind: int = ENTITY_GPU) -> int:
+    """Return the entity id of a link (dcgm_link_t): its owner's kind, its number and its owner's id in one word."""
+    return kind | number << 8 | owner << 24
+
+
+def link_owner(entity_id: int) -> int:
+    """Return the kind of a link's owner, ENTITY_GPU or ENTITY_SWITCH."""
+    return entity_id & 0xFF
 
 
 class ConnectParameters(ctypes.Structure):
@@ -242,59 +250,8 @@ class P2pTable(ctypes.Structure):
 
 
 P2P_VERSION = version_word(ctypes.sizeof(P2pTable), 1)
-MAX_SWITCHES, SWITCH_LINKS = 12, 256
-"""DCGM_MAX_NUM_SWITCHES and DCGM_NVLINK_MAX_LINKS_PER_NVSWITCH."""
-
-
-class SwitchLinks(ctypes.Structure):
-    """dcgmNvLinkNvSwitchLinkStatus_t: the states of the links of one NVSwitch."""
-
-    _fields_ = (("switch_id", ctypes.c_uint32), ("states", ctypes.c_int32 * SWITCH_LINKS))
-
-
-class GpuLinks18(ctypes.Structure):
-    """dcgmNvLinkGpuLinkStatus_v3: the states of the links of one GPU."""
-
-    _fields_ = (("gpu_id", ctypes.c_uint32), ("states", ctypes.c_int32 * 18))
-
-
-class GpuLinks36(ctypes.Structure):
-    """dcgmNvLinkGpuLinkStatus_v4: the same with twice as many links."""
-
-    _fields_ = (("gpu_id", ctypes.c_uint32), ("states", ctypes.c_int32 * 36))
-
-
-class LinkStates4(ctypes.Structure):
-    """dcgmNvLinkStatus_v4, 14,780 bytes: DCGM 4.0 to 4.6 (header)."""
-
-    _fields_ = (
-        ("version", ctypes.c_uint32),
-        ("gpu_count", ctypes.c_uint32),
-        ("gpus", GpuLinks18 * MAX_GPUS),
-        ("switch_count", ctypes.c_uint32),
-        ("switches", SwitchLinks * MAX_SWITCHES),
-    )
-
-
-class LinkStates5(ctypes.Structure):
-    """dcgmNvLinkStatus_v5, 17,084 bytes: DCGM 4.6 (header)."""
-
-    _fields_ = (
-        ("version", ctypes.c_uint32),
-        ("gpu_count", ctypes.c_uint32),
-        ("gpus", GpuLinks36 * MAX_GPUS),
-        ("switch_count", ctypes.c_uint32),
-        ("switches", SwitchLinks * MAX_SWITCHES),
-    )
-
-
 CONNECT_VERSION = version_word(ctypes.sizeof(ConnectParameters), 2)
 URL_CONNECT_VERSION = version_word(ctypes.sizeof(UrlConnectParameters), 1)
 HEALTH_VERSION = version_word(ctypes.sizeof(HostengineHealth), 1)
 VERSION_INFO_VERSION = version_word(ctypes.sizeof(VersionInfo), 2)
 HIERARCHY_VERSION = version_word(ctypes.sizeof(Hierarchy), 2)
-LINK_STATES = (
-    (LinkStates5, version_word(ctypes.sizeof(LinkStates5), 5)),
-    (LinkStates4, version_word(ctypes.sizeof(LinkStates4), 4)),
-)
-"""The records of dcgmGetNvLinkLinkStatus that are known, each with its version word; the newest first."""

@@ -30,6 +30,7 @@ SIGNATURES: Mapping[str, tuple[type, ...]] = {
     "dcgmHostengineIsHealthy": (_HANDLE, _OUT),
     "dcgmHostengineVersionInfo": (_HANDLE, _OUT),
     "dcgmGetAllDevices": (_HANDLE, _OUT, _OUT),
+    "dcgmGetEntityGroupEntities": (_HANDLE, _INT, _OUT, _OUT, _UINT),
     "dcgmGetGpuStatus": (_HANDLE, _UINT, _OUT),
     "dcgmGetGpuChipArchitecture": (_HANDLE, _UINT, _OUT),
     "dcgmGetGpuInstanceHierarchy": (_HANDLE, _OUT),

@@ -39,7 +39,7 @@ def find_links(
     if not any(field.scope == "link" for field in wanted.values()):
         return EngineLinks()
     try:
-        states = connection.link_states()
+        states = connection.link_states().gpus
     except StatusError as error:
         if error.status in OF_THE_ENGINE:
             raise
@@ -48,9 +48,8 @@ def find_links(
         (Link(position, number), (layout.ENTITY_LINK, layout.link_id(entity[1], number)))
         for position, entity in enumerate(inventory.entities)
         if entity is not None and entity[0] == layout.ENTITY_GPU
-        # A link that is down has a state and counters; one that is disabled leads nowhere and has none.
         for number, state in enumerate(states.get(entity[1], ()))
-        if state in (layout.LINK_DOWN, layout.LINK_UP)
+        if state in layout.LINK_READABLE
     ]
     return EngineLinks(tuple(link for link, _ in found), tuple(entity for _, entity in found))
 

@@ -75,6 +75,11 @@ class DcgmReason(Reason):
         "The NVLinks cannot be listed; fields of single NVLinks have no values.",
         "Check the host engine's log, or remove the rows of these fields from the counters file.",
     )
+    SWITCHES_UNREADABLE = (
+        "switches_unreadable",
+        "The NVSwitches cannot be listed; their fields have no values.",
+        "Check the host engine's log, or remove the rows of these fields from the counters file.",
+    )
     UNKNOWN_FIELD = (
         "unknown_field",
         "The engine does not know some configured fields and does not watch them.",

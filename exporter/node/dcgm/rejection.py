@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.library import StatusError
 from exporter.node.dcgm.reasons import DcgmReason
-from exporter.node.dcgm.status_scope import OF_A_FIELD, OF_A_GPU, OF_THE_ENGINE
+from exporter.node.dcgm.status_scope import OF_A_FIELD, OF_A_GPU, OF_THE_CONNECTION, OF_THE_ENGINE
 from exporter.node.dcgm.targets import WatchTarget
 
 
@@ -68,6 +68,13 @@ def narrow(target: WatchTarget, error: StatusError, attempt: Attempt) -> Narrowe
     for status, alike in failing.items():
         found.add(Narrowed(rejected=alike) if status in OF_A_GPU else _by_fields(target, alike, attempt))
     return found
+
+
+def of_components_only(target: WatchTarget, error: StatusError) -> Narrowed:
+    """Return that a call about components failed for all of them. Raises the error where it is about anything else."""
+    if not target.of_components or error.status in OF_THE_CONNECTION:
+        raise error
+    return Narrowed(rejected=[RejectedTarget(target, error)])
 
 
 def _by_fields(whole: WatchTarget, failing: list[RejectedTarget], attempt: Attempt) -> Narrowed:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.clocks import Clocks
+from exporter.node.dcgm.components import EngineComponents, component_targets
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.inventory import EngineInventory
 from exporter.node.dcgm.keeping import Identities, Watched, identities_of, kept_watches, not_kept
@@ -18,7 +19,7 @@ from exporter.node.dcgm.links import EngineLinks, link_targets
 from exporter.node.dcgm.reads import BatchRead, batch_reads
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.records import DecodedRead
-from exporter.node.dcgm.rejection import RejectedTarget, narrow
+from exporter.node.dcgm.rejection import Narrowed, RejectedTarget, narrow, of_components_only
 from exporter.node.dcgm.status_scope import OF_A_GPU, require_any
 from exporter.node.dcgm.targets import WatchTarget, targets_of
 from exporter.node.dcgm.values import status_reason
@@ -40,10 +41,17 @@ class SampledRead:
 
     batches: list[Batch] = field(default_factory=list)
     link_batches: list[Batch] = field(default_factory=list)
+    component_batches: list[Batch] = field(default_factory=list)
     xids: list[XidReport] = field(default_factory=list)
     counts: RejectionCounts = field(default_factory=Counter)
     suspect: list[WatchTarget] = field(default_factory=list)
     """Of which a value is stale or not watched: see DecodedRead."""
+
+    def batches_of(self, target: WatchTarget) -> list[Batch]:
+        """Return the list that the samples of a target belong to."""
+        if target.of_components:
+            return self.component_batches
+        return self.link_batches if target.of_links else self.batches
 
 
 class Sampling:
@@ -73,12 +81,12 @@ class Sampling:
         """Whether profiling fields have been watched for an interval."""
         self._profiled_from = float("-inf")
 
-    def start(self, inventory: EngineInventory, links: EngineLinks) -> None:
-        """Watch every wanted field of these devices and links; what is watched already stays so. Raises SourceError."""
+    def start(self, inventory: EngineInventory, links: EngineLinks, components: EngineComponents) -> None:
+        """Watch every wanted field of all these; what is watched already stays so. Raises SourceError."""
         # A GPU that is lost now cannot be watched again, and an XID may say why.
         self._last_xids += self._xids_of_ending_watches()
-        identities = identities_of(inventory, links)
-        self._targets, self._rejected = self._all_targets(inventory, links), []
+        identities = identities_of(inventory, links, components)
+        self._targets, self._rejected = self._all_targets(inventory, links, components), []
         kept = kept_watches(self._watched, self._targets, self._identities, identities)
         remaining = {watched.made for watched in kept}
         for watched in self._watched:
@@ -111,11 +119,11 @@ class Sampling:
         for batch_read in self._reads:
             for part, (batch, decoded) in self._read_parts(batch_read):
                 made.append(part)
-                (found.link_batches if part.target.of_links else found.batches).append(batch)
+                found.batches_of(part.target).append(batch)
                 found.xids += self._xids.new_reports(part.target, decoded, self._made(part.target))
                 found.counts.update(self._counted(part, decoded))
                 found.suspect += [part.target] if decoded.suspect else []
-        require_any(made, [each.error for each in self._unread])
+        require_any(made, [each.error for each in self._unread if not each.target.of_components])
         if made != self._reads:
             self._reads = made
             self._plan_retries()
@@ -126,7 +134,8 @@ class Sampling:
     def down(self) -> frozenset[str]:
         """The UUIDs of GPUs of which nothing at all can be read, for another reason than that they lack the fields."""
         served = {gpu for batch_read in self._reads for gpu in batch_read.target.gpus}
-        return frozenset(gpu for each in self._failures() if each.downs for gpu in each.target.gpus) - served
+        failures = [each for each in self._failures() if each.downs and not each.target.of_components]
+        return frozenset(gpu for each in failures for gpu in each.target.gpus) - served
 
     def problems(self) -> list[tuple[str, str]]:
         """Return (reason, message)."""
@@ -150,10 +159,13 @@ class Sampling:
         """Return the watch, as it was made, that samples a target which is read."""
         return next((each.made for each in self._watched if each.made.contains(target)), target)
 
-    def _all_targets(self, inventory: EngineInventory, links: EngineLinks) -> list[WatchTarget]:
+    def _all_targets(
+        self, inventory: EngineInventory, links: EngineLinks, components: EngineComponents
+    ) -> list[WatchTarget]:
         fields = tuple(self.wanted.values())
         targets = targets_of(inventory, plan(inventory.devices, fields), self.wanted)
-        return targets + link_targets(links, inventory, self.wanted)
+        targets += link_targets(links, inventory, self.wanted)
+        return targets + component_targets(components, self.wanted)
 
     def _pieces(self, target: WatchTarget) -> Iterator[WatchTarget]:
         return target.split(layout.ENTITIES_PER_CALL[self._connection.library.major])
@@ -161,7 +173,7 @@ class Sampling:
     def _watch(self, targets: Sequence[WatchTarget]) -> None:
         for target in targets:
             for piece in self._pieces(target):
-                narrowed = self._watcher.watch(piece)
+                narrowed = self._watch_piece(piece)
                 self._watched += [Watched(made, made) for made in narrowed.accepted]
                 self._rejected += narrowed.rejected
         if any(map(_is_profiling, targets)):
@@ -170,11 +182,19 @@ class Sampling:
             more = watch_interval("profiling", self._interval) - self._interval
             self._profiled_from = self._clocks.steady() + more
         if any(not _is_profiling(target) for target in self._targets):
-            errors = [each.error for each in self._rejected if not _is_profiling(each.target)]
+            basic = [each for each in self._rejected if not _is_profiling(each.target)]
+            errors = [each.error for each in basic if not each.target.of_components]
             require_any(self._watched, [*errors, *self._watches.unknown.values()])
         self._reads = list(batch_reads([each.read for each in self._watched], self.wanted, self._interval))
         self._unread = []
         self._plan_retries()
+
+    def _watch_piece(self, piece: WatchTarget) -> Narrowed:
+        try:
+            return self._watcher.watch(piece)
+        except StatusError as error:
+            self._watches.discard(piece)
+            return of_components_only(piece, error)
 
     def _plan_retries(self) -> None:
         failures = self._failures()
@@ -195,7 +215,10 @@ class Sampling:
                 part = batch_read.part(target)
                 results[target] = part, part.read(self._connection, self._clocks.wall)
 
-            narrowed = narrow(batch_read.target, error, read_part)
+            try:
+                narrowed = narrow(batch_read.target, error, read_part)
+            except StatusError as failure:
+                narrowed = of_components_only(batch_read.target, failure)
         self._unread += narrowed.rejected
         return [results[target] for target in narrowed.accepted]
 

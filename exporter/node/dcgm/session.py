@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from exporter.backoff import Backoff
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.clocks import Clocks
+from exporter.node.dcgm.components import EngineComponents, find_components
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.discovery import discover
 from exporter.node.dcgm.health import NOTHING, HealthChecks, HealthReading
@@ -56,6 +57,7 @@ class EngineSession:
         self._health = HealthChecks(connection, config.interval, config.bindings, clocks.steady)
         self._topology: EngineTopology | None = None
         self._inventory, self._links = EngineInventory((), (), {}, (), ()), EngineLinks()
+        self._components = EngineComponents()
         self._changed = False
         """Whether other fields are wanted than those that are watched."""
         self._system_values: Mapping[int, SampleValue] = {}
@@ -91,6 +93,8 @@ class EngineSession:
             versions=self._versions(),
             links=self._links.links,
             link_batches=tuple(sampled.link_batches),
+            components=self._components.components,
+            component_batches=tuple(sampled.component_batches),
         )
 
     def want(self, fields: Sequence[WantedField]) -> None:
@@ -116,9 +120,10 @@ class EngineSession:
             self._topology = None  # so that a failure half-way is not taken for a finished discovery
             self._rewatch.reset()  # only watching again what did not change waits longer each time
             self._sampling.wanted = self._wanted
+            self._components = find_components(self._connection, self._wanted)
             self._watch(self._discovered(topology))
             self._topology = topology
-        elif self._changed:
+        elif self._components_changed() or self._changed:
             self._watch_changed()
         # A MIG device made again with the same ids and profile does not change the topology. Its watch is the old one,
         # whose value no longer changes (4.6.0, source), so it becomes stale.
@@ -126,6 +131,11 @@ class EngineSession:
             self._watch_again(self._discovered(topology))
         else:
             self._sampling.retry()
+
+    def _components_changed(self) -> bool:
+        """List the components anew, which takes no driver call; return whether they are others than before."""
+        before, self._components = self._components, find_components(self._connection, self._wanted)
+        return before != self._components
 
     def _p2p(self) -> tuple[tuple[P2pStatus, ...], tuple[tuple[str, str], ...]]:
         if P2P_STATUS not in self._wanted:
@@ -142,16 +152,16 @@ class EngineSession:
         """Watch every wanted field of these devices."""
         self._inventory = inventory
         self._links = find_links(self._connection, inventory, self._wanted)
-        self._sampling.start(inventory, self._links)
+        self._sampling.start(inventory, self._links, self._components)
         self._changed = False
         self._rewatch.failed()  # until the samples are found to be good; then `read` resets it
 
     def _watch_changed(self) -> None:
-        """Watch other fields of the same devices."""
+        """Watch other fields, or other components, beside the same devices."""
         self._system_values = self._read_system(self._system_fields())
         self._links = find_links(self._connection, self._inventory, self._wanted)
         self._sampling.wanted = self._wanted
-        self._sampling.start(self._inventory, self._links)
+        self._sampling.start(self._inventory, self._links, self._components)
         self._changed = False
 
     def _watch_again(self, inventory: EngineInventory) -> None:
@@ -211,7 +221,9 @@ class EngineSession:
 
     def _problems(self) -> tuple[tuple[str, str], ...]:
         """Return (reason, message), one message per reason."""
-        problems = [*self._inventory.problems, *self._links.problems, *self._sampling.problems(), *self._p2p_problems]
+        found = (self._inventory, self._links, self._components)
+        problems = [problem for each in found for problem in each.problems]
+        problems += [*self._sampling.problems(), *self._p2p_problems]
         if self._is_newer_than_engine():
             library, engine = self._connection.library.version, self._connection.engine_version
             message = f"libdcgm {library} is newer than the engine {engine}, which may not understand its requests"

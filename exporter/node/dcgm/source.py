@@ -105,7 +105,7 @@ class DcgmSource:
             if self._config.remote is None and error.reason in _DEAD_ENGINE:
                 raise SourceError(DcgmReason.ENGINE_DEAD, f"the embedded engine has no driver: {error}") from error
             raise
-        if self._config.remote is None and not readings.inventory:
+        if self._config.remote is None and not (readings.inventory or readings.components):
             raise SourceError(DcgmReason.NO_DEVICES, "the embedded engine lists no GPU")
         return readings
 

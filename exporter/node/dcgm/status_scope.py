@@ -23,6 +23,8 @@ OF_THE_ENGINE = frozenset(
     }
 )
 """Statuses that a call about any other device or field would have too, and perhaps after a long time."""
+OF_THE_CONNECTION = frozenset({layout.UNINITIALIZED, layout.TIMEOUT, layout.CONNECTION_LOST})
+"""Those of them after which nothing else can be asked either. Of the others, one about components costs only these."""
 OF_A_GPU = frozenset({layout.GPU_LOST, layout.RESET_REQUIRED, layout.GPU_NOT_SUPPORTED, layout.GPU_DETACHED})
 """Statuses about a GPU, whatever the field."""
 OF_A_FIELD = frozenset(

@@ -10,6 +10,8 @@ from exporter.node.devices.read_plan import ReadRequest
 
 Entities = tuple[tuple[int, int], ...]
 """Each a kind and an id."""
+_COMPONENT_KINDS = frozenset({layout.ENTITY_SWITCH})
+"""Kinds of entities that are components, or the owners of links that are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +25,22 @@ class WatchTarget:
     watch: WatchGroup
     entities: Entities
     entity_devices: tuple[int, ...]
-    """Per entity, the device that exposes its values, as position in the inventory; of links, that of the link."""
+    """Per entity, the device that exposes its values, as position in the inventory; of links and components, their own
+    position among those."""
     entity_gpus: tuple[str, ...]
-    """Per entity, the UUID of its GPU."""
+    """Per entity, the UUID of its GPU; of components a name of what they are part of, such as `switch0`."""
     fields: tuple[int, ...]
 
     @property
     def of_links(self) -> bool:
-        """Whether the entities are links, so that the positions are those of links and not of devices."""
-        return self.entities[0][0] == layout.ENTITY_LINK
+        """Whether the entities are links of GPUs, so that the positions are those of links and not of devices."""
+        return self.entities[0][0] == layout.ENTITY_LINK and not self.of_components
+
+    @property
+    def of_components(self) -> bool:
+        """Whether the entities are components, so that the positions are those of components and not of devices."""
+        kind, number = self.entities[0]
+        return (layout.link_owner(number) if kind == layout.ENTITY_LINK else kind) in _COMPONENT_KINDS
 
     @property
     def devices(self) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from exporter.node.devices.computed_metrics import (
     READ_BY_CALLS,
     ComputedMetric,
 )
-from exporter.node.devices.device_source import WantedField
+from exporter.node.devices.device_source import DEVICE_SCOPES, WantedField
 from exporter.node.devices.field import NOT_READ, Field, fields, fields_by_name
 
 RowType = Literal["gauge", "counter", "untyped", "label"]
@@ -91,8 +91,8 @@ class Counters:
 
     @property
     def not_of_devices(self) -> tuple[int, ...]:
-        """The ids of the distinct fields that no source reads, or not every source: those of links."""
-        rows = (row for row in self.rows if row.field.scope == "link" or not row.field.is_read)
+        """The ids of the distinct fields that no source reads, or not every source: those of links and components."""
+        rows = (row for row in self.rows if row.field.scope not in DEVICE_SCOPES or not row.field.is_read)
         return tuple(dict.fromkeys(row.field.id for row in rows))
 
     @property

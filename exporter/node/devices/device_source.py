@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from exporter.node.devices.component import ComponentScope
 from exporter.node.devices.readings import Readings
 
 SourceName = Literal["auto", "dcgm", "nvml", "simulated"]
@@ -23,8 +24,11 @@ WatchGroup = Literal["basic", "profiling", "event", "call"]
 `call` is no sample of a device: a source reads it by a call of its own, and the read plan leaves it out.
 """
 
-Scope = Literal["system", "gpu", "instance", "link"]
-"""What a field has one value for: the node, a GPU, on a MIG-enabled GPU each MIG device, or each NVLink of a GPU."""
+Scope = Literal["system", "gpu", "instance", "link"] | ComponentScope
+"""What a field has one value for: the node, a GPU, on a MIG-enabled GPU each MIG device, each NVLink of a GPU, or a
+component."""
+DEVICE_SCOPES: frozenset[Scope] = frozenset({"system", "gpu", "instance"})
+"""The scopes whose values are those of devices: every source reads them."""
 
 
 class WantedField(msgspec.Struct, frozen=True, array_like=True):

@@ -5,7 +5,7 @@ reachability, number, and fields without a value.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, cast
 
@@ -25,6 +25,7 @@ from exporter.metric import (
 from exporter.node.devices import field_ids, xids
 from exporter.node.devices.counters_file import CounterRow, Counters
 from exporter.node.devices.device import Device
+from exporter.node.devices.field import TableScope
 from exporter.node.devices.labels import MIG_LABELS, device_name, instance_labels
 from exporter.node.devices.readings import Batch, Readings, SampleValue
 
@@ -70,7 +71,7 @@ SamplesByField = dict[int, list[tuple[tuple[int, ...], tuple[SampleValue, ...]]]
 
 
 class EntitySamples(NamedTuple):
-    """The samples of one kind of entities, which are devices or links, and the labels of each of these."""
+    """The samples of one kind of entities, which are devices, links or components, and the labels of each of these."""
 
     by_field: SamplesByField
     labels: Sequence[Labels]
@@ -142,18 +143,23 @@ def _label_values(counter: CounterRow, readings: Readings, by_field: SamplesByFi
             yield position, value
 
 
-def dcgm_families(counters: Counters, devices: EntitySamples, links: EntitySamples) -> list[Family]:
-    """Make one family per row of the counters file, in the order of the file."""
+def dcgm_families(
+    counters: Counters, devices: EntitySamples, others: Mapping[TableScope, EntitySamples]
+) -> list[Family]:
+    """Make one family per row of the counters file, in the order of the file.
+
+    `others` has the samples of entities that are no devices, by the scope of their fields.
+    """
     families = []
-    known: dict[tuple[bool, tuple[int, ...]], list[Labels]] = {}
+    known: dict[tuple[str, tuple[int, ...]], list[Labels]] = {}
     for counter in counters.sample_rows:
-        of_links = counter.field.scope == "link"
-        entities = links if of_links else devices
+        entities = others.get(counter.field.scope, devices)
+        kind = counter.field.scope if counter.field.scope in others else "device"
         samples: list[Sample] = []
         for positions, column in entities.by_field.get(counter.field.id, ()):
-            labels = known.get((of_links, positions))
+            labels = known.get((kind, positions))
             if labels is None:
-                labels = known[of_links, positions] = [entities.labels[position] for position in positions]
+                labels = known[kind, positions] = [entities.labels[position] for position in positions]
             samples += _labeled(labels, column)
         schema = entities.schema
         if counter.field.id == field_ids.XID:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
-from exporter.node.devices.device_source import WantedField, WatchGroup
+from exporter.node.devices.device_source import DEVICE_SCOPES, Scope, WantedField, WatchGroup
 
 Level = Literal["gpu", "mig_enabled_gpu", "instance", "shared_instance", "compute_instance"]
 """Kinds of devices that differ in what is read of them. `instance` is a GPU instance with one compute instance,
@@ -71,18 +71,18 @@ def read_at(field: WantedField, level: Level) -> bool:
     """Whether a device of that level has a value of its own of the field."""
     match level:
         case "gpu":
-            return field.scope != "link"
+            return field.scope in DEVICE_SCOPES
         case "mig_enabled_gpu":
-            return field.scope not in ("instance", "link")
+            return field.scope in DEVICE_SCOPES - {"instance"}
     if field.scope != "instance":
         return False
     of_compute = field.watch == "profiling" and field.id not in GPU_INSTANCE_ONLY
     return level == "instance" or of_compute == (level == "compute_instance")
 
 
-def link_fields(fields: Sequence[WantedField]) -> tuple[int, ...]:
-    """Return the ids of the fields of links, each once."""
-    return tuple(dict.fromkeys(field.id for field in fields if field.scope == "link"))
+def fields_of(scope: Scope, fields: Sequence[WantedField]) -> tuple[int, ...]:
+    """Return the ids of the fields of this scope, each once."""
+    return tuple(dict.fromkeys(field.id for field in fields if field.scope == scope))
 
 
 def unique(fields: Sequence[WantedField]) -> tuple[WantedField, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from exporter.node.devices.component import Component
 from exporter.node.devices.device import Device
 from exporter.node.devices.health import HealthStatus
 from exporter.node.devices.link import Link
@@ -124,14 +125,18 @@ class Readings(msgspec.Struct, frozen=True):
     """The NVLinks of the GPUs that can be read, where a field of a link is wanted and the source reads links."""
     link_batches: tuple[Batch, ...] = ()
     """Samples of links: their `devices` are positions in `links`."""
+    components: tuple[Component, ...] = ()
+    """The components that can be read, where a field of one is wanted and the source reads them."""
+    component_batches: tuple[Batch, ...] = ()
+    """Samples of components: their `devices` are positions in `components`."""
 
 
 def with_unread_fields(readings: Readings, fields: Sequence[int]) -> Readings:
     """Add that none of the GPUs that can be read has a value of these fields, as far as the source read none of them.
 
-    They are fields that no source reads, and fields of links.
+    They are fields that no source reads, and fields of links and components.
     """
-    read = {field for batch in readings.link_batches for field in batch.fields}
+    read = {field for batch in (*readings.link_batches, *readings.component_batches) for field in batch.fields}
     read |= {rejection.field for rejection in readings.rejections}
     fields = [field for field in fields if field not in read]
     gpus = sum(device.gi < 0 and device.uuid not in readings.down for device in readings.inventory)

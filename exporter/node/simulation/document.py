@@ -54,13 +54,28 @@ MAX_LINKS = 36
 
 
 class NvlinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An NVLink of a GPU."""
+    """An NVLink of a GPU or an NVSwitch."""
 
     number: int
     """From 0."""
     state: Literal["up", "down", "disabled"] = "up"
     use: tuple[str, ...] = ()
     fields: Fields = {}
+
+
+MAX_SWITCHES, MAX_SWITCH_LINKS = 12, 256
+"""NVSwitches of a machine and NVLinks of one that DCGM knows (DCGM_MAX_NUM_SWITCHES and
+DCGM_NVLINK_MAX_LINKS_PER_NVSWITCH)."""
+
+
+class SwitchSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An NVSwitch. Its address is `nvswitch` and its number, that of a link of it `nvswitch0/nvlink0`."""
+
+    number: int
+    """From 0."""
+    use: tuple[str, ...] = ()
+    fields: Fields = {}
+    nvlinks: tuple[NvlinkSpec, ...] = ()
 
 
 class GpuSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,8 +113,8 @@ class SampleFault(
 ):
     """Some samples have a sentinel or a status instead of a value, or a timestamp that stands still.
 
-    `devices` lists addresses (`GPU-…`, `GPU-…/gi`, `GPU-…/gi/ci`, `GPU-…/nvlink0`); empty means every device. Empty
-    `fields` means every field but those of identity.
+    `devices` lists addresses (`GPU-…`, `GPU-…/gi`, `GPU-…/gi/ci`, `GPU-…/nvlink0`, or that of a component); empty means
+    every device and component. Empty `fields` means every field but those of identity.
     """
 
     at: float = 0.0
@@ -226,6 +241,7 @@ class ScenarioDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Value sets by name, for `use`."""
     events: tuple[ScenarioEvent, ...] = ()
     allocations: tuple[ScenarioAllocation, ...] = ()
+    switches: tuple[SwitchSpec, ...] = ()
     profiling_module: bool = True
     """Whether the engine can profile GPUs before Hopper, which takes a module that it may lack."""
     epoch: float | None = None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from exporter.node.simulation.components import component_errors, component_specs
 from exporter.node.simulation.document import (
     MAX_LINKS,
     CallFault,
@@ -94,18 +95,18 @@ def _errors(document: ScenarioDocument) -> Iterator[str]:
     yield from _duplicates("$.devices", "index", [gpu.index for gpu in document.devices])
     for number, gpu in enumerate(document.devices):
         yield from _gpu_errors(f"$.devices[{number}]", gpu)
+    yield from component_errors(document)
     uuids = {gpu.uuid for gpu in document.devices}
+    known = uuids | {spec.address for spec in component_specs(document)}
     for number, event in enumerate(document.events):
         place = f"$.events[{number}]"
         match event:
             case GpuLoss(device) | MigChange(device) | XidEvent(device):
                 yield from _unknown_gpu(f"{place}.device", device, uuids)
-            case CallFault(device=device) if device:
-                yield from _unknown_gpu(f"{place}.device", device, uuids)
             case SampleFault():
-                yield from _sample_fault_errors(place, event, uuids)
+                yield from _sample_fault_errors(place, event, known)
             case CallFault():
-                yield from _call_fault_errors(place, event, uuids)
+                yield from _call_fault_errors(place, event, known)
 
 
 def _unknown_gpu(place: str, address: str, uuids: set[str]) -> Iterator[str]:
@@ -148,6 +149,8 @@ def _with_values(document: ScenarioDocument) -> Iterator[tuple[str, tuple[str, .
         yield f"$.devices[{number}]", gpu.use, gpu.fields
         for n, link in enumerate(gpu.nvlinks):
             yield f"$.devices[{number}].nvlinks[{n}]", link.use, link.fields
+    for spec in component_specs(document):
+        yield spec.place, spec.use, spec.fields
     for place, instances in owners:
         for n, instance in enumerate(instances):
             yield f"{place}.instances[{n}]", instance.use, instance.fields

@@ -9,16 +9,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
+from typing import get_args
 
 import msgspec
 
 from exporter.node.dcgm.values import status_reason
 from exporter.node.devices import field_ids, p2p
+from exporter.node.devices.component import Component, ComponentScope
 from exporter.node.devices.computed_metrics import P2P_STATUS
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
 from exporter.node.devices.link import Link
-from exporter.node.devices.read_plan import link_fields, plan
+from exporter.node.devices.read_plan import fields_of, plan
 from exporter.node.devices.readings import (
     Batch,
     P2pStatus,
@@ -116,9 +118,10 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
         if devices := tuple(index for index in request.devices if inventory[index].uuid not in down):
             columns = _columns(request.fields, [entities[index][1] for index in devices], wanted, oldest, counts)
             batches.append(Batch(devices, request.fields, columns))
-    numbers = link_fields(config.fields)
+    numbers = fields_of("link", config.fields)
     links = list(_links(state, inventory)) if numbers else []
     columns = _columns(numbers, [samples for _, samples in links], wanted, oldest, counts)
+    components, component_batches = _components(state, config, wanted, oldest, counts)
     return Readings(
         source="simulated",
         taken_at=now,
@@ -134,7 +137,30 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
         },
         links=tuple(link for link, _ in links),
         link_batches=(Batch(tuple(range(len(links))), numbers, columns),) if links else (),
+        components=components,
+        component_batches=component_batches,
     )
+
+
+def _components(
+    state: ScenarioState,
+    config: ReaderConfig,
+    wanted: dict[int, WantedField],
+    oldest: dict[int, float],
+    counts: RejectionCounts,
+) -> tuple[tuple[Component, ...], tuple[Batch, ...]]:
+    """Return the components of which a field is wanted, in the order of their scopes, and a batch for each scope."""
+    components: list[Component] = []
+    batches = []
+    for scope in get_args(ComponentScope):
+        numbers = fields_of(scope, config.fields)
+        own = [each for each in state.components if each.spec.component.scope == scope and each.is_readable]
+        if numbers and own:
+            positions = tuple(range(len(components), len(components) + len(own)))
+            components += [each.spec.component for each in own]
+            columns = _columns(numbers, [each.samples for each in own], wanted, oldest, counts)
+            batches.append(Batch(positions, numbers, columns))
+    return tuple(components), tuple(batches)
 
 
 def _p2p(state: ScenarioState) -> Iterator[P2pStatus]:

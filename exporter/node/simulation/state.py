@@ -14,6 +14,7 @@ from exporter.node.dcgm import layout
 from exporter.node.devices import field_ids
 from exporter.node.devices.field import Field, fields, fields_by_name
 from exporter.node.devices.read_plan import GPU_INSTANCE_ONLY
+from exporter.node.simulation.components import ComponentState, component_specs
 from exporter.node.simulation.document import (
     CallFault,
     ComputeInstanceSpec,
@@ -122,6 +123,7 @@ class ScenarioState:
     profiling_module: bool
     xids: tuple[XidEvent, ...]
     """Those so far, in the order of time; none from before the last restart of the engine, which forgets them."""
+    components: tuple[ComponentState, ...] = ()
 
 
 def field_of(key: str) -> Field | None:
@@ -148,6 +150,7 @@ def state_at(document: ScenarioDocument, t: float) -> ScenarioState:
         allocations=tuple(a for a in document.allocations if a.from_ <= t and (a.until is None or t < a.until)),
         profiling_module=document.profiling_module,
         xids=builder.xids,
+        components=tuple(builder.components()),
     )
 
 
@@ -159,7 +162,7 @@ def _active(event: ScenarioEvent, t: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _StateBuilder:
-    """Builds the GPUs of a state."""
+    """Builds the GPUs and components of a state."""
 
     document: ScenarioDocument
     t: float
@@ -171,6 +174,10 @@ class _StateBuilder:
             lost = self._last(GpuLoss, spec.uuid)
             if not (isinstance(lost, GpuLoss) and lost.seen == "absent"):
                 yield self._gpu(spec, (position + self.generation) % layout.MAX_GPUS, lost)
+
+    def components(self) -> Iterator[ComponentState]:
+        for spec in component_specs(self.document):
+            yield ComponentState(spec, self._with_faults(spec.address, self._scripted(spec.use, spec.fields), None))
 
     def _last(self, kind: type[GpuLoss | MigChange], uuid: str) -> GpuLoss | MigChange | None:
         active = [e for e in self.document.events if isinstance(e, kind) and e.device == uuid and _active(e, self.t)]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from exporter.node.devices.counters_file import parse
 from tests.alerts.promtool import tool
 from tests.exporter.node.scenario_flow import (
     SCENARIOS,
@@ -67,6 +68,13 @@ def test_the_exposition_of_a_scenario_is_equal_to_its_golden_file(golden, name, 
 
 def test_the_exposition_in_the_openmetrics_format_is_equal_to_its_golden_file(golden):
     golden(without_volatile(exposition_of("mig", 61).openmetrics.decode()), GOLDEN / "mig.openmetrics")
+
+
+def test_the_exposition_of_components_is_equal_to_its_golden_file(golden):
+    rows = (GOLDEN.parent / "fakes" / "components.csv").read_text()
+    exposition = SimulatedFlow("components", parse(rows, "components.csv"), 5).exposition()
+    golden(without_volatile(exposition.text.decode()), GOLDEN / "components-fields.prom")
+    assert series_of(exposition.text) == openmetrics_series_of(exposition.openmetrics)
 
 
 def test_every_golden_file_belongs_to_a_scenario():

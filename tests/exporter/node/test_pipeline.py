@@ -227,7 +227,7 @@ def test_other_counters_keep_what_is_known_and_count_nothing_of_a_field_that_is_
     assert flow.pipeline.collect().rejected == {}
 
 
-UNREAD = "DCGM_FI_DEV_NVSWITCH_TEMP_CELSIUS"
+UNREAD = "DCGM_FI_DEV_CONNECTX_TEMP_CELSIUS"
 
 
 def unsupported_of(exposition, field):

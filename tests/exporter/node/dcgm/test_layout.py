@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.node.dcgm import layout
+from exporter.node.dcgm import layout, listing_layout
 
 BINDINGS = Path("/usr/share/datacenter-gpu-manager-4/bindings/python3")
 
@@ -23,8 +23,8 @@ BINDINGS = Path("/usr/share/datacenter-gpu-manager-4/bindings/python3")
         (layout.Hierarchy, 73480),
         (layout.P2pRow, 132),
         (layout.P2pTable, 4232),
-        (layout.LinkStates4, 14780),
-        (layout.LinkStates5, 17084),
+        (listing_layout.LinkStates4, 14780),
+        (listing_layout.LinkStates5, 17084),
     ],
 )
 def test_records_have_the_sizes_of_the_headers(record, size):
@@ -42,11 +42,13 @@ def test_version_words_are_made_of_size_and_version():
     assert layout.HEALTH_VERSION == 8 | 1 << 24
     assert layout.VERSION_INFO_VERSION == 516 | 2 << 24
     assert layout.HIERARCHY_VERSION == 73480 | 2 << 24
-    assert [version for _, version in layout.LINK_STATES] == [17084 | 5 << 24, 14780 | 4 << 24]
+    assert [version for _, version in listing_layout.LINK_STATES] == [17084 | 5 << 24, 14780 | 4 << 24]
 
 
 def test_the_entity_id_of_a_link_has_the_kind_of_its_owner_its_number_and_its_gpu():
     assert layout.link_id(3, 17) == 1 | 17 << 8 | 3 << 24
+    assert layout.link_id(3, 17, layout.ENTITY_SWITCH) == 3 | 17 << 8 | 3 << 24
+    assert layout.link_owner(layout.link_id(3, 17, layout.ENTITY_SWITCH)) == layout.ENTITY_SWITCH
 
 
 @pytest.fixture
@@ -101,6 +103,7 @@ def test_numbers_are_those_of_the_official_bindings(bindings):
     assert fields.DCGM_FE_GPU_CI == layout.ENTITY_COMPUTE_INSTANCE
     assert fields.DCGM_FE_GPU_I == layout.ENTITY_GPU_INSTANCE
     assert fields.DCGM_FE_LINK == layout.ENTITY_LINK
+    assert fields.DCGM_FE_SWITCH == layout.ENTITY_SWITCH
     assert structs.DcgmNvLinkLinkStateUp == layout.LINK_UP
     assert structs.DCGM_ST_CONNECTION_NOT_VALID == layout.CONNECTION_LOST
     assert structs.DCGM_ST_NOT_WATCHED == layout.NOT_WATCHED

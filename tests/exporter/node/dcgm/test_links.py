@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.dcgm import layout
+from exporter.node.dcgm import listing_layout
 from exporter.node.dcgm.library import DcgmLibrary
 from exporter.node.devices.link import Link
 from tests.exporter.node.dcgm.fixture import (
@@ -120,7 +120,7 @@ def test_links_are_listed_only_where_a_field_of_links_is_wanted_and_not_in_every
     source, libraries = recording(engine, FLIT_ERRORS)
     source.read()
     source.read()
-    assert libraries[0].versions == [layout.LINK_STATES[0][1]]
+    assert libraries[0].versions == [listing_layout.LINK_STATES[0][1]]
 
 
 def test_an_older_library_lists_its_links_in_the_older_record(engine_of):
@@ -128,7 +128,7 @@ def test_an_older_library_lists_its_links_in_the_older_record(engine_of):
     source, libraries = recording(engine, STATE, FLIT_ERRORS)
     readings = source.read()
     assert of_links(readings) == {(uuid_of(0), 0, STATE): 1, (uuid_of(0), 1, STATE): 1}
-    assert libraries[0].versions == [version for _, version in layout.LINK_STATES]
+    assert libraries[0].versions == [version for _, version in listing_layout.LINK_STATES]
     assert rejected(readings) == {(FLIT_ERRORS, "not_supported"): 2}, "4.5 does not know the field"
 
 

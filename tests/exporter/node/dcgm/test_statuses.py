@@ -42,9 +42,11 @@ COSTS_NOTHING = (
 """Their failure takes no value away: they describe, or they clean up."""
 COSTS_MIG = "dcgmGetGpuInstanceHierarchy"
 COSTS_LINKS = "dcgmGetNvLinkLinkStatus"
+COSTS_COMPONENTS = ("dcgmGetEntityGroupEntities",)
+"""See test_component_statuses.py."""
 COSTS_XIDS, COSTS_P2P = "dcgmGetValuesSince_v2", "dcgmGetNvLinkP2PStatus"
 OTHER_CONNECTIONS = ("dcgmStartEmbedded", "dcgmConnect_v3")
-COSTS_ONE_THING = (*COSTS_NOTHING, COSTS_MIG, COSTS_LINKS, COSTS_XIDS, COSTS_P2P, *OTHER_CONNECTIONS)
+COSTS_ONE_THING = (*COSTS_NOTHING, COSTS_MIG, COSTS_LINKS, COSTS_XIDS, COSTS_P2P, *OTHER_CONNECTIONS, *COSTS_COMPONENTS)
 COSTS_ALL = tuple(name for name in SIGNATURES if name not in COSTS_ONE_THING)
 FIELDS = (150, 155, 252, 1004)
 FAULT_AT, LATER, RESTARTED = 10.0, 2000.0, 4000.0

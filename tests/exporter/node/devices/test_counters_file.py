@@ -200,8 +200,6 @@ def test_no_bytes_make_parsing_fail(content):
 @pytest.mark.parametrize(
     ("name", "entity"),
     [
-        ("DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT", "NVSwitch"),
-        ("DCGM_FI_DEV_NVSWITCH_LINK_CRC_ERRORS", "link of an NVSwitch"),
         ("DCGM_FI_DEV_CPU_POWER_WATTS", "CPU"),
         ("DCGM_FI_DEV_CPU_UTIL_TOTAL", "CPU core"),
         ("DCGM_FI_DEV_VGPU_MEMORY_USAGE", "vGPU"),
@@ -217,11 +215,19 @@ def test_a_field_of_an_entity_that_is_not_read_is_accepted_reported_and_not_aske
     assert counters.not_of_devices == (counters.rows[1].field.id,)
 
 
-def test_a_field_of_links_is_asked_for_but_not_every_source_has_it():
-    counters = parse(f"{TEMP}, gauge, T\nDCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_PER_LINK_TOTAL, counter, x\n", "f.csv")
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_PER_LINK_TOTAL", 1525),
+        ("DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT", 858),
+        ("DCGM_FI_DEV_NVSWITCH_LINK_CRC_ERRORS", 787),
+    ],
+)
+def test_a_field_of_links_or_components_is_asked_for_but_not_every_source_has_it(name, number):
+    counters = parse(f"{TEMP}, gauge, T\n{name}, counter, x\n", "f.csv")
     assert (counters.problems, counters.unread) == ((), ())
-    assert [field.id for field in counters.fields] == [150, 1525]
-    assert counters.not_of_devices == (1525,)
+    assert [field.id for field in counters.fields] == [150, number]
+    assert counters.not_of_devices == (number,)
 
 
 def test_a_field_whose_values_are_structures_cannot_be_exposed():

@@ -54,7 +54,7 @@ def test_a_row_is_sound(row):
     assert len(cells) == 13, "a cell may have no comma"
     field = fields()[int(cells[0])]
     assert field.kind in literals(TableKind)
-    assert field.scope in {*get_args(Scope), *NOT_READ}
+    assert field.scope in {*literals(Scope), *NOT_READ}
     assert field.mig in literals(MigValue)
     assert bool(field.mig) == (field.scope in ("gpu", "instance"))
     assert field.watch in get_args(WatchGroup)

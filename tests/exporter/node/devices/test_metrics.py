@@ -90,7 +90,7 @@ def test_a_sample_without_a_value_is_absent_and_label_rows_reach_the_mig_devices
     rows = label_rows(COUNTERS, READINGS, by_field)
     assert [dict(row)["DCGM_FI_DRIVER_VERSION"] for row in rows] == ["580.1", "580.2", "580.2"]
     labels = DeviceLabelCache(STYLE, SCHEMA).labels(READINGS.inventory, [NO_CONTAINER] * 3, rows)
-    families = dcgm_families(COUNTERS, EntitySamples(by_field, labels, SCHEMA), EntitySamples({}, (), SCHEMA))
+    families = dcgm_families(COUNTERS, EntitySamples(by_field, labels, SCHEMA), {})
     lines = [line for line in exposition(families).splitlines() if line[0] != "#"]
     assert [line.split("{")[0] + " " + line.split()[-1] for line in lines] == [
         "DCGM_FI_DEV_GPU_TEMP 40",
@@ -133,11 +133,7 @@ def test_the_last_xid_carries_its_code_and_its_words():
     schema = device_schema(STYLE, ())
     readings = Readings("dcgm", 1.0, (GPU, MIG_GPU), (Batch((0, 1), (230,), ((79, 0),)),))
     labels = DeviceLabelCache(STYLE, schema).labels(readings.inventory, [NO_CONTAINER] * 2, ((), ()))
-    text = exposition(
-        dcgm_families(
-            counters, EntitySamples(samples_of_devices(readings), labels, schema), EntitySamples({}, (), schema)
-        )
-    )
+    text = exposition(dcgm_families(counters, EntitySamples(samples_of_devices(readings), labels, schema), {}))
     assert 'UUID="GPU-a"' in text
     assert ',container="",err_code="79",err_msg="GPU has fallen off the bus"} 79' in text
     assert ',container="",err_code="0",err_msg="No Error"} 0' in text

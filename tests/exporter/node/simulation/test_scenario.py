@@ -172,6 +172,28 @@ def test_what_is_not_a_scenario_is_an_error_with_one_message(document, message):
             {},
             "no field is called 'DCGM_FI_NO' - at `$.devices[0].nvlinks[0].fields`",
         ),
+        ([], {"switches": [{"number": 12}]}, "number 12 is not one from 0 to 11 - at `$.switches[0]`"),
+        ([], {"switches": [{"number": 1}, {"number": 1}]}, "number 1 is there twice - at `$.switches[1]`"),
+        (
+            [],
+            {"switches": [{"number": 0, "nvlinks": [{"number": 256}]}]},
+            "number 256 is not one from 0 to 255 - at `$.switches[0].nvlinks[0]`",
+        ),
+        (
+            [],
+            {"switches": [{"number": 0, "fields": {"858": "hot"}}]},
+            "858 must be a number - at `$.switches[0].fields`",
+        ),
+        (
+            [],
+            {"switches": [{"number": 0}], "events": [{"event": "xid", "device": "nvswitch0", "at": 1, "xid": 79}]},
+            "no device has the uuid 'nvswitch0' - at `$.events[0].device`",
+        ),
+        (
+            [gpu()],
+            {"events": [{"event": "call", "function": "f", "device": UUID, "field": "power"}]},
+            "no field is called 'power' - at `$.events[0].field`",
+        ),
         ([gpu(instances=[instance(1)])], {}, "has instances although mig is not true - at `$.devices[0]`"),
         (
             [gpu(mig=True, instances=[instance(1), instance(1)])],

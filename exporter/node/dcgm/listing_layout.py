@@ -1,0 +1,60 @@
+"""The structures of libdcgm's C interface that list links. No I/O, no state.
+
+As in layout.py, their source is `dcgm_structs.h`, and where NVIDIA's own bindings are installed, a test compares them.
+"""
+
+import ctypes
+
+from exporter.node.dcgm import layout
+
+MAX_SWITCHES, SWITCH_LINKS = 12, 256
+"""DCGM_MAX_NUM_SWITCHES and DCGM_NVLINK_MAX_LINKS_PER_NVSWITCH."""
+
+
+class SwitchLinks(ctypes.Structure):
+    """dcgmNvLinkNvSwitchLinkStatus_t: the states of the links of one NVSwitch."""
+
+    _fields_ = (("switch_id", ctypes.c_uint32), ("states", ctypes.c_int32 * SWITCH_LINKS))
+
+
+class GpuLinks18(ctypes.Structure):
+    """dcgmNvLinkGpuLinkStatus_v3: the states of the links of one GPU."""
+
+    _fields_ = (("gpu_id", ctypes.c_uint32), ("states", ctypes.c_int32 * 18))
+
+
+class GpuLinks36(ctypes.Structure):
+    """dcgmNvLinkGpuLinkStatus_v4: the same with twice as many links."""
+
+    _fields_ = (("gpu_id", ctypes.c_uint32), ("states", ctypes.c_int32 * 36))
+
+
+class LinkStates4(ctypes.Structure):
+    """dcgmNvLinkStatus_v4, 14,780 bytes: DCGM 4.0 to 4.6 (header)."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint32),
+        ("gpu_count", ctypes.c_uint32),
+        ("gpus", GpuLinks18 * layout.MAX_GPUS),
+        ("switch_count", ctypes.c_uint32),
+        ("switches", SwitchLinks * MAX_SWITCHES),
+    )
+
+
+class LinkStates5(ctypes.Structure):
+    """dcgmNvLinkStatus_v5, 17,084 bytes: DCGM 4.6 (header)."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint32),
+        ("gpu_count", ctypes.c_uint32),
+        ("gpus", GpuLinks36 * layout.MAX_GPUS),
+        ("switch_count", ctypes.c_uint32),
+        ("switches", SwitchLinks * MAX_SWITCHES),
+    )
+
+
+LINK_STATES = (
+    (LinkStates5, layout.version_word(ctypes.sizeof(LinkStates5), 5)),
+    (LinkStates4, layout.version_word(ctypes.sizeof(LinkStates4), 4)),
+)
+"""The records of dcgmGetNvLinkLinkStatus that are known, each with its version word; the newest first."""
