@@ -38,6 +38,11 @@ READ: dict[TableScope, tuple[str, str]] = {
     "instance": ("GPUs and MIG devices", "One value for each GPU or, where it has MIG devices, for each of those."),
     "link": ("NVLinks", LINKS),
     "switch": ("NVSwitches", COMPONENTS.format(entity="NVSwitch", labels="the label `nvswitch` (such as `nvswitch0`)")),
+    "cpu": (
+        "CPUs",
+        COMPONENTS.format(entity="Grace CPU", labels="the labels `cpu` and, where it is known, `cpu_serial`"),
+    ),
+    "core": ("CPU cores", COMPONENTS.format(entity="core of a Grace CPU", labels="the labels `cpucore` and `cpu`")),
     "switch_link": (
         "NVLinks of NVSwitches",
         COMPONENTS.format(

@@ -1,6 +1,4 @@
-"""The rows of table.h that say which components (NVSwitches and their NVLinks) an engine has."""
-
-from collections.abc import Iterator
+"""The rows of table.h that say which components (NVSwitches, their NVLinks, CPUs and cores) an engine has."""
 
 from exporter.node.simulation.components import ComponentState
 from exporter.node.simulation.script import ScriptedSample
@@ -11,7 +9,7 @@ MARK = 0
 """The field number of table.h whose sample says that an entity exists."""
 
 
-def marks(component: ComponentState, t: float) -> Iterator[ScriptedSample]:
-    """Yield the sample that says that this component exists: the state of a link, 1 of others."""
-    link = component.spec.link
-    yield ScriptedSample(LINK_STATES[link.state] if link else 1, t)
+def mark(component: ComponentState, t: float) -> ScriptedSample:
+    """Return the sample that says that this component exists: its value is the state of a link or the CPU of a core."""
+    link, owner = component.spec.link, component.spec.component.owner
+    return ScriptedSample(LINK_STATES[link.state] if link else max(owner, 0), t)

@@ -10,7 +10,7 @@ from tests.fakes.scenario_table import ScenarioTable
 
 FV = 4128
 LIVE = 1
-GPU, SWITCH, GI, CI, LINK = 1, 3, 4, 5, 6
+GPU, SWITCH, GI, CI, LINK, CORE = 1, 3, 4, 5, 6, 8
 ALL_GPUS, ALL_INSTANCES, ALL_COMPUTE = 0x7FFFFFFF, 0x7FFFFFFD, 0x7FFFFFFC
 SECOND_US = 10**6
 

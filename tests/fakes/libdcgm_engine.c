@@ -75,7 +75,8 @@ uint64_t identity_of(const struct table_view *view, uint32_t kind, uint32_t id)
         const struct table_device *device = table_device(view, id);
         return device ? device->identity : 0;
     }
-    if (kind == KIND_SWITCH || (kind == KIND_LINK && (id & 0xff) == KIND_SWITCH))
+    if (kind == KIND_SWITCH || kind == KIND_CPU || kind == KIND_CORE ||
+        (kind == KIND_LINK && (id & 0xff) == KIND_SWITCH))
         return is_marked(view, kind, id) ? view->header->generation + 1 : 0;
     if (kind == KIND_LINK) {
         const struct table_device *device = table_device(view, id >> 24);

@@ -1,14 +1,10 @@
 /* Calls that our product does not make and other clients of DCGM make. NVIDIA's Go bindings look functions up when they
  * are first called, and a program built with them ends at one that is missing. See libdcgm.h.
- *
- * No node of a scenario has Grace CPUs.
  */
 #include "libdcgm.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { MODULE_NOT_LOADED = -33 };
 
 /* The same call of libdcgm_read.c: `entities` are pairs of kind and id. */
 extern status_t dcgmEntitiesGetLatestValues(handle_t handle, const void *entities, uint32_t entity_count,
@@ -68,12 +64,6 @@ API status_t dcgmGetDeviceTopology(handle_t handle, uint32_t gpu_id, void *topol
 {
     (void)gpu_id;
     return topology ? answer("dcgmGetDeviceTopology", handle, ST_NOT_SUPPORTED) : ST_BADPARAM;
-}
-
-/* The module that knows Grace CPUs does not load on another machine. */
-API status_t dcgmGetCpuHierarchy(handle_t handle, void *hierarchy)
-{
-    return hierarchy ? answer("dcgmGetCpuHierarchy", handle, MODULE_NOT_LOADED) : ST_BADPARAM;
 }
 
 API int DcgmFieldsTerm(void)

@@ -31,15 +31,15 @@ from exporter.node.simulation.state import (
     ScenarioState,
     field_of,
 )
-from tests.fakes.component_rows import LINK_STATES, MARK, marks
+from tests.fakes.component_rows import LINK_STATES, MARK, mark
 from tests.fakes.engine_socket import EngineSocket
 
 VARIABLE = "GPUGAUGE_FAKE_TABLE"
 """The environment variable with the path of the table file."""
 MAGIC, VERSION = 0x54464747, 1
-GPU, SWITCH, GI, CI, LINK = 1, 3, 4, 5, 6
+GPU, SWITCH, GI, CI, LINK, CPU, CORE = 1, 3, 4, 5, 6, 7, 8
 """Kinds of entities (dcgm_field_entity_group_t)."""
-LEVELS = {"link": LINK, "switch": SWITCH, "switch_link": LINK}
+LEVELS = {"link": LINK, "switch": SWITCH, "switch_link": LINK, "cpu": CPU, "core": CORE}
 """Kinds of the entities, other than devices, that fields have values of."""
 OWN, PARENT, GI_ONLY, BLANK, SYSTEM, UNSUPPORTED = range(6)
 """MIG_… of table.h."""
@@ -258,14 +258,16 @@ class _TableRows:
                     yield from self._rows(CI, compute.entity_id, compute.samples)
 
         for component in self.state.components:
-            for sample in marks(component, self.state.t):
-                yield self._mark(*component.spec.entity, sample)
+            serial = component.spec.component.serial
+            yield self._mark(*component.spec.entity, mark(component, self.state.t), serial)
             yield from self._rows(*component.spec.entity, component.samples)
 
-    def _mark(self, kind: int, entity: int, sample: ScriptedSample) -> tuple[tuple[int, int, int], bytes]:
+    def _mark(
+        self, kind: int, entity: int, sample: ScriptedSample, serial: str = ""
+    ) -> tuple[tuple[int, int, int], bytes]:
         assert isinstance(sample.value, int)
         packed = sample.value.to_bytes(8, "little")
-        return (kind, entity, MARK), self._packed(kind, entity, MARK, sample, "i", packed, b"")
+        return (kind, entity, MARK), self._packed(kind, entity, MARK, sample, "i", packed, raw_text(serial))
 
     def _rows(self, kind: int, entity: int, samples: SampleMap) -> Iterator[tuple[tuple[int, int, int], bytes]]:
         for number, sample in samples.items():

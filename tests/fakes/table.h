@@ -15,12 +15,22 @@
 #define TABLE_VARIABLE "GPUGAUGE_FAKE_TABLE"
 
 /* Kinds of entities: DCGM's numbers (dcgm_field_entity_group_t). */
-enum { KIND_NONE = 0, KIND_GPU = 1, KIND_VGPU = 2, KIND_SWITCH = 3, KIND_GI = 4, KIND_CI = 5, KIND_LINK = 6 };
+enum {
+    KIND_NONE = 0,
+    KIND_GPU = 1,
+    KIND_VGPU = 2,
+    KIND_SWITCH = 3,
+    KIND_GI = 4,
+    KIND_CI = 5,
+    KIND_LINK = 6,
+    KIND_CPU = 7,
+    KIND_CORE = 8,
+};
 
 /* The entity id of an NVLink (dcgm_link_t), whose owner is a GPU or an NVSwitch. */
 #define LINK_ID(kind, owner, number) ((uint32_t)(kind) | (uint32_t)(number) << 8 | (uint32_t)(owner) << 24)
 /* The field number of the sample that says that a link or component exists; no field of DCGM has it. Its value is the
- * state of a link (dcgmNvLinkLinkState_t), and 1 of an NVSwitch. */
+ * state of a link (dcgmNvLinkLinkState_t) or the id of a core's CPU, its text the serial number of a CPU. */
 #define MARK_FIELD 0
 
 /* What the engine answers when a field is read of an entity of another level. */

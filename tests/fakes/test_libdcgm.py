@@ -13,7 +13,7 @@ import pytest
 
 from exporter.node.devices.field import fields_by_name
 from exporter.node.simulation.scenario import parse
-from tests.fakes.dcgm_client import ALL_COMPUTE, ALL_GPUS, ALL_INSTANCES, CI, FV, GI, GPU, LINK, LIVE, SWITCH
+from tests.fakes.dcgm_client import ALL_COMPUTE, ALL_GPUS, ALL_INSTANCES, CI, CORE, FV, GI, GPU, LINK, LIVE, SWITCH
 from tests.fakes.scenario_table import ScenarioTable
 
 UUID = ["GPU-00000000-0000-0000-0000-00000000000" + n for n in "012"]
@@ -414,6 +414,32 @@ def test_switches_are_listed_and_read_and_their_links_have_their_states(start):
     (found,) = struct.unpack_from("<I", buffer, 8 + 32 * 4 * 37)
     rows = [struct.unpack_from("<I256i", buffer, 12 + 32 * 4 * 37 + row * 4 * 257) for row in range(2)]
     assert (found, rows) == (2, [(0, *[0] * 255, 3), (2, *[0] * 255, 3)])
+
+
+@pytest.mark.parametrize(
+    ("major", "function", "record", "size"),
+    [
+        (4, "dcgmGetCpuHierarchy_v2", 2, 3208),
+        (4, "dcgmGetCpuHierarchy", 1, 1160),
+        (3, "dcgmGetCpuHierarchy", 1, 1160),
+    ],
+)
+def test_cpus_are_listed_with_a_bit_for_each_core(start, major, function, record, size):
+    cpus = [
+        {"number": 0, "serial": "1A", "cores": [{"number": 0}, {"number": 71}]},
+        {"number": 1, "cores": [{"number": 72, "fields": {"1100": 0.5}}]},
+    ]
+    engine = start({"about": "x", "epoch": 1000, "devices": [], "cpus": cpus, "versions": {"dcgm": "4.6.0"}}, major)
+    handle, buffer = engine.open(), c.create_string_buffer(size)
+    struct.pack_into("<I", buffer, 0, size | record << 24)
+    assert getattr(engine.lib, function)(handle, buffer) == 0
+    step = (size - 8) // 8
+    rows = [struct.unpack_from("<I4xI4x16Q", buffer, 8 + row * step) for row in range(2)]
+    assert struct.unpack_from("<I", buffer, 4) == (2,)
+    assert [(row[0], row[2:4]) for row in rows] == [(0, (1, 1 << 7)), (1, (0, 1 << 8))]
+    assert (b"1A" in buffer.raw) == (record == 2)
+    _, (utilization, none) = engine.read(handle, [(CORE, 72), (CORE, 1)], [1100], LIVE)
+    assert (utilization.float, none.status) == (0.5, -1)
 
 
 def link_spec(number, state):

@@ -134,5 +134,8 @@ def test_no_gpu_has_nvlinks_and_the_version_of_the_record_is_checked(engine):
 
 def test_a_node_without_grace_cpus_and_known_paths_says_so_by_status(engine):
     lib, handle = engine
-    assert lib.dcgmGetCpuHierarchy(handle, c.create_string_buffer(2000)) == MODULE_NOT_LOADED
+    cpus = c.create_string_buffer(1160)
+    assert lib.dcgmGetCpuHierarchy(handle, cpus) == VERSION_MISMATCH
+    struct.pack_into("<I", cpus, 0, 1160 | 1 << 24)
+    assert lib.dcgmGetCpuHierarchy(handle, cpus) == MODULE_NOT_LOADED
     assert lib.dcgmGetDeviceTopology(handle, 0, c.create_string_buffer(500)) == NOT_SUPPORTED

@@ -1,4 +1,4 @@
-"""Finds the components of an engine (NVSwitches and their NVLinks), and says which fields to watch and read of them.
+"""Finds the components of an engine (NVSwitches, their NVLinks, CPUs and cores), and what to watch and read of them.
 
 In: an open connection and the wanted fields. Out: `EngineComponents`, which has each component beside its entity.
 Whatever fails here costs the components alone, unless nothing else can be asked either.
@@ -11,6 +11,7 @@ from typing import get_args
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.library import StatusError
+from exporter.node.dcgm.listing import cpus, link_states, switch_ids
 from exporter.node.dcgm.live_reader import Entity
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.status_scope import OF_THE_CONNECTION
@@ -36,22 +37,35 @@ class EngineComponents:
 
 
 def _switches(connection: EngineConnection) -> Found:
-    return [(Component("switch", number), (layout.ENTITY_SWITCH, number)) for number in connection.switch_ids()]
+    return [(Component("switch", number), (layout.ENTITY_SWITCH, number)) for number in switch_ids(connection)]
 
 
 def _switch_links(connection: EngineConnection) -> Found:
     # The engine can list entities of the kind LINK too, but not with every library for NVSwitches that it may use:
     # with that for the NVSwitches of Hopper it answers -6 (4.6.0, source).
-    for switch, states in connection.link_states().switches.items():
+    for switch, states in link_states(connection).switches.items():
         for number, state in enumerate(states):
             if state in layout.LINK_READABLE:
                 entity = layout.ENTITY_LINK, layout.link_id(switch, number, layout.ENTITY_SWITCH)
                 yield Component("switch_link", number, switch), entity
 
 
+def _cpus(connection: EngineConnection) -> Found:
+    for cpu in cpus(connection):
+        yield Component("cpu", cpu.number, serial=cpu.serial), (layout.ENTITY_CPU, cpu.number)
+
+
+def _cores(connection: EngineConnection) -> Found:
+    for cpu in cpus(connection):
+        for core in cpu.cores:
+            yield Component("core", core, cpu.number), (layout.ENTITY_CORE, core)
+
+
 _LISTS: Mapping[ComponentScope, tuple[Callable[[EngineConnection], Found], DcgmReason, str]] = {
     "switch": (_switches, DcgmReason.SWITCHES_UNREADABLE, "NVSwitches"),
     "switch_link": (_switch_links, DcgmReason.LINKS_UNREADABLE, "NVLinks of NVSwitches"),
+    "cpu": (_cpus, DcgmReason.CPUS_UNREADABLE, "CPUs"),
+    "core": (_cores, DcgmReason.CPUS_UNREADABLE, "cores"),
 }
 """By scope, how its components are listed, and how a failure of that is reported."""
 

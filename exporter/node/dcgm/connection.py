@@ -5,12 +5,11 @@ starts inside this one.
 """
 
 import ctypes
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from exporter.node.dcgm import layout, listing_layout
+from exporter.node.dcgm import layout
 from exporter.node.dcgm.address import parse_address
-from exporter.node.dcgm.library import DcgmLibrary, StatusError, version_text
+from exporter.node.dcgm.library import DcgmLibrary, version_text
 from exporter.node.dcgm.probe import refusal
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.architecture import architecture_name
@@ -24,15 +23,6 @@ to a dead engine takes the whole 3 s (4.6.0, measured). A plain socket finds tha
 """
 PROBE_SECONDS = 1.0
 """How long that socket tries to connect, at most."""
-_NO_LINK_STATES = frozenset({layout.VERSION_MISMATCH, layout.NOT_SUPPORTED, layout.FUNCTION_NOT_FOUND})
-"""Statuses of a library or an engine that does not list links in the way that was asked for."""
-
-
-class LinkStates(NamedTuple):
-    """The states of NVLinks (LINK_UP and so on) by number, by the engine's id of each GPU and each NVSwitch."""
-
-    gpus: Mapping[int, tuple[int, ...]]
-    switches: Mapping[int, tuple[int, ...]]
 
 
 class StoredValue(NamedTuple):
@@ -120,33 +110,6 @@ class EngineConnection:
         answer = layout.Hierarchy(version=layout.HIERARCHY_VERSION)
         self.call("dcgmGetGpuInstanceHierarchy", ctypes.byref(answer))
         return answer
-
-    def switch_ids(self) -> tuple[int, ...]:
-        """Return the engine's ids of all NVSwitches. Raises StatusError."""
-        ids, count = (ctypes.c_uint32 * listing_layout.MAX_SWITCHES)(), ctypes.c_int(listing_layout.MAX_SWITCHES)
-        self.call("dcgmGetEntityGroupEntities", layout.ENTITY_SWITCH, ctypes.byref(ids), ctypes.byref(count), 0)
-        return tuple(ids[: count.value])
-
-    def link_states(self) -> LinkStates:
-        """Return the states of the NVLinks of GPUs and NVSwitches.
-
-        Empty where the library has none of the records that are known, as before 4.0, or the engine has no answer to
-        the question. Raises StatusError.
-        """
-        for record, version in listing_layout.LINK_STATES:
-            answer = record(version=version)
-            try:
-                self.call("dcgmGetNvLinkLinkStatus", ctypes.byref(answer))
-            except StatusError as error:
-                if error.status in _NO_LINK_STATES:
-                    continue
-                raise
-            gpus, switches = answer.gpus[: answer.gpu_count], answer.switches[: answer.switch_count]
-            return LinkStates(
-                {gpu.gpu_id: tuple(gpu.states) for gpu in gpus},
-                {switch.switch_id: tuple(switch.states) for switch in switches},
-            )
-        return LinkStates({}, {})
 
     def read(
         self,

@@ -87,6 +87,8 @@ ENTITY_SWITCH = 3
 ENTITY_GPU_INSTANCE = 4
 ENTITY_COMPUTE_INSTANCE = 5
 ENTITY_LINK = 6
+ENTITY_CPU = 7
+ENTITY_CORE = 8
 
 # State of a link (dcgmNvLinkLinkState_t); 0 is not supported, 1 disabled.
 LINK_DOWN, LINK_UP = 2, 3

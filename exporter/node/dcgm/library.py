@@ -35,6 +35,8 @@ SIGNATURES: Mapping[str, tuple[type, ...]] = {
     "dcgmGetGpuChipArchitecture": (_HANDLE, _UINT, _OUT),
     "dcgmGetGpuInstanceHierarchy": (_HANDLE, _OUT),
     "dcgmGetNvLinkP2PStatus": (_HANDLE, _OUT),
+    "dcgmGetCpuHierarchy": (_HANDLE, _OUT),
+    "dcgmGetCpuHierarchy_v2": (_HANDLE, _OUT),
     "dcgmGetNvLinkLinkStatus": (_HANDLE, _OUT),
     "dcgmGroupCreate": (_HANDLE, _INT, _TEXT, _OUT),
     "dcgmGroupAddEntity": (_HANDLE, _HANDLE, _INT, _UINT),

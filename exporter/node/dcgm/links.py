@@ -13,6 +13,7 @@ from exporter.node.dcgm import layout
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.inventory import EngineInventory
 from exporter.node.dcgm.library import StatusError
+from exporter.node.dcgm.listing import link_states
 from exporter.node.dcgm.live_reader import Entity
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.status_scope import OF_THE_ENGINE
@@ -39,7 +40,7 @@ def find_links(
     if not any(field.scope == "link" for field in wanted.values()):
         return EngineLinks()
     try:
-        states = connection.link_states().gpus
+        states = link_states(connection).gpus
     except StatusError as error:
         if error.status in OF_THE_ENGINE:
             raise

@@ -80,6 +80,11 @@ class DcgmReason(Reason):
         "The NVSwitches cannot be listed; their fields have no values.",
         "Check the host engine's log, or remove the rows of these fields from the counters file.",
     )
+    CPUS_UNREADABLE = (
+        "cpus_unreadable",
+        "The CPUs and their cores cannot be listed; their fields have no values.",
+        "Check the host engine's log, or remove the rows of these fields from the counters file.",
+    )
     UNKNOWN_FIELD = (
         "unknown_field",
         "The engine does not know some configured fields and does not watch them.",

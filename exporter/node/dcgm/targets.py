@@ -10,7 +10,7 @@ from exporter.node.devices.read_plan import ReadRequest
 
 Entities = tuple[tuple[int, int], ...]
 """Each a kind and an id."""
-_COMPONENT_KINDS = frozenset({layout.ENTITY_SWITCH})
+_COMPONENT_KINDS = frozenset({layout.ENTITY_SWITCH, layout.ENTITY_CPU, layout.ENTITY_CORE})
 """Kinds of entities that are components, or the owners of links that are."""
 
 

@@ -1,4 +1,4 @@
-"""Makes the labels of the DCGM-named series of components: NVSwitches and their NVLinks. No I/O.
+"""Makes the labels of the DCGM-named series of components: NVSwitches, their NVLinks, CPUs and cores. No I/O.
 
 The names are those of dcgm-exporter. No container is given a component, so there are no labels of one.
 """
@@ -12,7 +12,12 @@ from exporter.node.devices.counters_file import CounterRow, Counters
 from exporter.node.devices.labels import LabelStyle, hostname_names
 from exporter.node.devices.metrics import SamplesByField
 
-_NAMES: Mapping[ComponentScope, tuple[str, ...]] = {"switch": ("nvswitch",), "switch_link": ("nvlink", "nvswitch")}
+_NAMES: Mapping[ComponentScope, tuple[str, ...]] = {
+    "switch": ("nvswitch",),
+    "switch_link": ("nvlink", "nvswitch"),
+    "cpu": ("cpu", "cpu_serial"),
+    "core": ("cpucore", "cpu"),
+}
 _Texts = dict[tuple[Component | None, int], str]
 """Values of rows of type label, by component and field."""
 
@@ -20,7 +25,7 @@ _Texts = dict[tuple[Component | None, int], str]
 @lru_cache(maxsize=64)
 def component_schema(style: LabelStyle, scope: ComponentScope, label_rows: tuple[str, ...]) -> LabelSchema:
     """The label names of the metrics of components; `label_rows` are the names of the rows of type label."""
-    return LabelSchema((*_NAMES[scope], *hostname_names(style), *label_rows), frozenset(label_rows))
+    return LabelSchema((*_NAMES[scope], *hostname_names(style), *label_rows), frozenset({"cpu_serial", *label_rows}))
 
 
 def component_label_rows(counters: Counters, scope: ComponentScope) -> tuple[CounterRow, ...]:
@@ -64,9 +69,15 @@ class ComponentLabelCache:
 
 def _own_values(component: Component) -> tuple[str, ...]:
     """Return the values of the labels of _NAMES."""
-    if component.scope == "switch":
-        return (f"nvswitch{component.number}",)
-    return str(component.number), f"nvswitch{component.owner}"
+    match component.scope:
+        case "switch":
+            return (f"nvswitch{component.number}",)
+        case "switch_link":
+            return str(component.number), f"nvswitch{component.owner}"
+        case "cpu":
+            return str(component.number), component.serial
+        case "core":
+            return str(component.number), str(component.owner)
 
 
 def _texts(components: Sequence[Component], by_field: SamplesByField, fields: set[int]) -> _Texts:

@@ -1,18 +1,20 @@
-"""What a scenario says of components (NVSwitches and their NVLinks), checked and as plain data."""
+"""What a scenario says of components (NVSwitches, their NVLinks, CPUs and cores), checked and as plain data."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from exporter.node.dcgm import layout
-from exporter.node.devices.component import Component
-from exporter.node.simulation.document import (
-    MAX_SWITCH_LINKS,
-    MAX_SWITCHES,
-    Fields,
-    NvlinkSpec,
-    ScenarioDocument,
-)
+from exporter.node.dcgm import layout, listing_layout
+from exporter.node.devices.component import Component, ComponentScope
+from exporter.node.simulation.document import CpuSpec, Fields, NvlinkSpec, ScenarioDocument, SwitchSpec
 from exporter.node.simulation.script import ScriptedSample
+
+NUMBERS: Mapping[ComponentScope, int] = {
+    "switch": listing_layout.MAX_SWITCHES,
+    "switch_link": listing_layout.SWITCH_LINKS,
+    "cpu": listing_layout.MAX_CPUS,
+    "core": listing_layout.CPU_CORES,
+}
+"""How many numbers the components of each scope can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +49,41 @@ class ComponentState:
 
 
 def component_specs(document: ScenarioDocument) -> Iterator[ComponentSpec]:
-    """Yield the components of a scenario: each NVSwitch, then its links."""
+    """Yield the components of a scenario: each NVSwitch with its links, then each CPU with its cores."""
     for position, switch in enumerate(document.switches):
-        place, address = f"$.switches[{position}]", f"nvswitch{switch.number}"
-        entity = layout.ENTITY_SWITCH, switch.number
-        component = Component("switch", switch.number)
-        yield ComponentSpec(component, entity, address, place, switch.use, switch.fields)
-        for n, link in enumerate(switch.nvlinks):
-            yield ComponentSpec(
-                Component("switch_link", link.number, switch.number),
-                (layout.ENTITY_LINK, layout.link_id(switch.number, link.number, layout.ENTITY_SWITCH)),
-                f"{address}/nvlink{link.number}",
-                f"{place}.nvlinks[{n}]",
-                link.use,
-                link.fields,
-                link,
-            )
+        yield from _of_switch(switch, f"$.switches[{position}]")
+    for position, cpu in enumerate(document.cpus):
+        yield from _of_cpu(cpu, f"$.cpus[{position}]")
+
+
+def _of_switch(switch: SwitchSpec, place: str) -> Iterator[ComponentSpec]:
+    address = f"nvswitch{switch.number}"
+    entity = layout.ENTITY_SWITCH, switch.number
+    yield ComponentSpec(Component("switch", switch.number), entity, address, place, switch.use, switch.fields)
+    for n, link in enumerate(switch.nvlinks):
+        component = Component("switch_link", link.number, switch.number)
+        entity = layout.ENTITY_LINK, layout.link_id(switch.number, link.number, layout.ENTITY_SWITCH)
+        own_address, own_place = f"{address}/nvlink{link.number}", f"{place}.nvlinks[{n}]"
+        yield ComponentSpec(component, entity, own_address, own_place, link.use, link.fields, link)
+
+
+def _of_cpu(cpu: CpuSpec, place: str) -> Iterator[ComponentSpec]:
+    address, component = f"cpu{cpu.number}", Component("cpu", cpu.number, serial=cpu.serial)
+    yield ComponentSpec(component, (layout.ENTITY_CPU, cpu.number), address, place, cpu.use, cpu.fields)
+    for n, core in enumerate(cpu.cores):
+        component = Component("core", core.number, cpu.number)
+        own_address, own_place = f"{address}/core{core.number}", f"{place}.cores[{n}]"
+        yield ComponentSpec(component, (layout.ENTITY_CORE, core.number), own_address, own_place, core.use, core.fields)
 
 
 def component_errors(document: ScenarioDocument) -> Iterator[str]:
     """Yield the errors that the types of the model do not exclude, as messages with a place."""
-    addresses = set()
+    entities = set()
     for spec in component_specs(document):
-        limit = {"switch": MAX_SWITCHES, "switch_link": MAX_SWITCH_LINKS}[spec.component.scope]
+        limit = NUMBERS[spec.component.scope]
         number = spec.component.number
         if not 0 <= number < limit:
             yield f"number {number} is not one from 0 to {limit - 1} - at `{spec.place}`"
-        if spec.address in addresses:
+        if spec.entity in entities:
             yield f"number {number!r} is there twice - at `{spec.place}`"
-        addresses.add(spec.address)
+        entities.add(spec.entity)

@@ -63,11 +63,6 @@ class NvlinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fields: Fields = {}
 
 
-MAX_SWITCHES, MAX_SWITCH_LINKS = 12, 256
-"""NVSwitches of a machine and NVLinks of one that DCGM knows (DCGM_MAX_NUM_SWITCHES and
-DCGM_NVLINK_MAX_LINKS_PER_NVSWITCH)."""
-
-
 class SwitchSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An NVSwitch. Its address is `nvswitch` and its number, that of a link of it `nvswitch0/nvlink0`."""
 
@@ -76,6 +71,26 @@ class SwitchSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     use: tuple[str, ...] = ()
     fields: Fields = {}
     nvlinks: tuple[NvlinkSpec, ...] = ()
+
+
+class CoreSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A core of a CPU."""
+
+    number: int
+    """From 0, and another one for each core of the machine."""
+    use: tuple[str, ...] = ()
+    fields: Fields = {}
+
+
+class CpuSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A Grace CPU. Its address is `cpu` and its number, that of a core of it `cpu0/core0`."""
+
+    number: int
+    """From 0."""
+    serial: str = ""
+    use: tuple[str, ...] = ()
+    fields: Fields = {}
+    cores: tuple[CoreSpec, ...] = ()
 
 
 class GpuSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -242,6 +257,7 @@ class ScenarioDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     events: tuple[ScenarioEvent, ...] = ()
     allocations: tuple[ScenarioAllocation, ...] = ()
     switches: tuple[SwitchSpec, ...] = ()
+    cpus: tuple[CpuSpec, ...] = ()
     profiling_module: bool = True
     """Whether the engine can profile GPUs before Hopper, which takes a module that it may lack."""
     epoch: float | None = None

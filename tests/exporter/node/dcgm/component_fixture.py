@@ -3,6 +3,7 @@
 from tests.exporter.node.dcgm.fixture import document, gpu_spec
 
 TEMPERATURE, FIRMWARE, TX, CRC_ERRORS, SXID = 858, 1524, 861, 787, 857
+CPU_POWER, VENDOR, UTILIZATION, CLOCK = 1130, 1140, 1100, 1120
 OF_SWITCHES, OF_SWITCH_LINKS = (TEMPERATURE, TX), (780, CRC_ERRORS)
 VERSIONS = {"dcgm": "4.6.0"}
 
@@ -15,6 +16,13 @@ def switch_spec(number, *states, **more):
     ]
     fields = {str(TEMPERATURE): 50 + number, str(TX): 10**6 + number}
     return {"number": number, "fields": fields, "nvlinks": links} | more
+
+
+def cpu_spec(number, *cores, **more):
+    """A Grace CPU with these cores."""
+    own = [{"number": n, "fields": {str(UTILIZATION): n / 1000, str(CLOCK): 3_400_000 + n}} for n in cores]
+    fields = {str(CPU_POWER): 200.0 + number, str(VENDOR): "Nvidia"}
+    return {"number": number, "serial": f"00A{number}", "fields": fields, "cores": own} | more
 
 
 def switched(*switches, gpus=2, **more):

@@ -8,9 +8,12 @@ import pytest
 from exporter.node.dcgm.status_scope import OF_A_GPU, OF_THE_CONNECTION, OF_THE_ENGINE
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.component_fixture import (
+    CPU_POWER,
     CRC_ERRORS,
     TEMPERATURE,
     TX,
+    UTILIZATION,
+    cpu_spec,
     of_components,
     switch_spec,
     switched,
@@ -20,11 +23,18 @@ from tests.exporter.node.dcgm.test_statuses import FAULT_AT, FINAL, FINAL_OF_FIE
 
 pytestmark = pytest.mark.slow  # there are some hundreds of them
 
-LISTS = ("dcgmGetEntityGroupEntities",)
+LISTS = {
+    "dcgmGetEntityGroupEntities": ({"switch"}, "switches_unreadable"),
+    "dcgmGetCpuHierarchy_v2": ({"cpu", "core"}, "cpus_unreadable"),
+}
+"""Per call, the scopes of the components that it lists, and the reason while it fails."""
 NONE_HERE = frozenset({-6, -20, -33})
 """The engine has no components of this kind: no problem."""
 CONTAINED = [status for status in STATUSES if status not in OF_THE_CONNECTION]
-FIELDS = (150, TEMPERATURE, TX, CRC_ERRORS)
+OF_AN_OLDER_LIBRARY = {"dcgmGetCpuHierarchy_v2": frozenset({-12, -20})}
+"""Then the call before it is made, which lists the same without serial numbers."""
+FIELDS = (150, TEMPERATURE, TX, CRC_ERRORS, CPU_POWER, UTILIZATION)
+ALL_SCOPES = {"switch", "switch_link", "cpu", "core"}
 
 
 @pytest.fixture
@@ -35,7 +45,8 @@ def engine_with(tmp_path):
     def make(function, status, **about):
         fault = {"event": "call", "function": function, "status": status, "at": FAULT_AT, "for": 60.0, **about}
         events = [fault, {"event": "restart", "at": RESTARTED}]
-        engines.append(EngineFixture(tmp_path, switched(switch_spec(0, "up"), switch_spec(1), events=events)))
+        switches = switch_spec(0, "up"), switch_spec(1)
+        engines.append(EngineFixture(tmp_path, switched(*switches, cpus=[cpu_spec(0, 0, 1)], events=events)))
         return engines[-1]
 
     yield make
@@ -74,24 +85,27 @@ def test_without_a_list_of_them_everything_else_is_read(engine_with, function, s
     else:
         readings = source.read()
         assert_gpus_are_whole(readings)
-        assert {component.scope for component, _ in of_components(readings)} == {"switch_link"}
-        reasons = [reason for reason, _ in readings.problems]
-        assert reasons == ([] if status in NONE_HERE else ["switches_unreadable"])
+        older = status in OF_AN_OLDER_LIBRARY.get(function, ())
+        scopes, reason = LISTS[function]
+        left = ALL_SCOPES if older else ALL_SCOPES - scopes
+        assert {component.scope for component, _ in of_components(readings)} == left
+        assert [reason for reason, _ in readings.problems] == ([] if older or status in NONE_HERE else [reason])
     assert_comes_back(engine, source, before, again=True)
 
 
 @pytest.mark.parametrize("function", ["dcgmGroupAddEntity", "dcgmWatchFields", "dcgmEntitiesGetLatestValues"])
+@pytest.mark.parametrize(("address", "scope"), [("nvswitch1", "switch"), ("cpu0/core1", "core")])
 @pytest.mark.parametrize("status", CONTAINED)
-def test_a_call_about_one_switch_costs_that_switch(engine_with, function, status):
-    engine = engine_with(function, status, device="nvswitch1")
+def test_a_call_about_one_component_costs_that_component(engine_with, function, address, scope, status):
+    engine = engine_with(function, status, device=address)
     before = of_components(engine.source(*FIELDS).read())
     source = engine.source(*FIELDS)
     read_at(engine, source, FAULT_AT)
     readings = read_at(engine, source, FAULT_AT + 2.0)
     assert_gpus_are_whole(readings)
-    left = {key: value for key, value in before.items() if (key[0].scope, key[0].number) != ("switch", 1)}
-    if status in OF_THE_ENGINE:  # the engine says that it would reject every other switch too
-        left = {key: value for key, value in left.items() if key[0].scope != "switch"}
+    left = {key: value for key, value in before.items() if (key[0].scope, key[0].number) != (scope, 1)}
+    if status in OF_THE_ENGINE:  # the engine says that it would reject every other one of them too
+        left = {key: value for key, value in left.items() if key[0].scope != scope}
     assert of_components(readings) == left
     assert readings.problems != ()
     assert_comes_back(engine, source, before, again=status not in FINAL)

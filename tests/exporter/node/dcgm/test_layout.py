@@ -25,6 +25,9 @@ BINDINGS = Path("/usr/share/datacenter-gpu-manager-4/bindings/python3")
         (layout.P2pTable, 4232),
         (listing_layout.LinkStates4, 14780),
         (listing_layout.LinkStates5, 17084),
+        (listing_layout.OwnedCores, 136),
+        (listing_layout.Cpus1, 1160),
+        (listing_layout.Cpus2, 3208),
     ],
 )
 def test_records_have_the_sizes_of_the_headers(record, size):
@@ -43,6 +46,7 @@ def test_version_words_are_made_of_size_and_version():
     assert layout.VERSION_INFO_VERSION == 516 | 2 << 24
     assert layout.HIERARCHY_VERSION == 73480 | 2 << 24
     assert [version for _, version in listing_layout.LINK_STATES] == [17084 | 5 << 24, 14780 | 4 << 24]
+    assert [version for _, _, version in listing_layout.CPU_LISTS] == [3208 | 2 << 24, 1160 | 1 << 24]
 
 
 def test_the_entity_id_of_a_link_has_the_kind_of_its_owner_its_number_and_its_gpu():
@@ -104,6 +108,8 @@ def test_numbers_are_those_of_the_official_bindings(bindings):
     assert fields.DCGM_FE_GPU_I == layout.ENTITY_GPU_INSTANCE
     assert fields.DCGM_FE_LINK == layout.ENTITY_LINK
     assert fields.DCGM_FE_SWITCH == layout.ENTITY_SWITCH
+    assert fields.DCGM_FE_CPU == layout.ENTITY_CPU
+    assert fields.DCGM_FE_CPU_CORE == layout.ENTITY_CORE
     assert structs.DcgmNvLinkLinkStateUp == layout.LINK_UP
     assert structs.DCGM_ST_CONNECTION_NOT_VALID == layout.CONNECTION_LOST
     assert structs.DCGM_ST_NOT_WATCHED == layout.NOT_WATCHED

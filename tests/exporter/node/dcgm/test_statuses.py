@@ -42,7 +42,7 @@ COSTS_NOTHING = (
 """Their failure takes no value away: they describe, or they clean up."""
 COSTS_MIG = "dcgmGetGpuInstanceHierarchy"
 COSTS_LINKS = "dcgmGetNvLinkLinkStatus"
-COSTS_COMPONENTS = ("dcgmGetEntityGroupEntities",)
+COSTS_COMPONENTS = ("dcgmGetEntityGroupEntities", "dcgmGetCpuHierarchy", "dcgmGetCpuHierarchy_v2")
 """See test_component_statuses.py."""
 COSTS_XIDS, COSTS_P2P = "dcgmGetValuesSince_v2", "dcgmGetNvLinkP2PStatus"
 OTHER_CONNECTIONS = ("dcgmStartEmbedded", "dcgmConnect_v3")

@@ -28,6 +28,24 @@ def test_the_names_are_those_of_dcgm_exporter_and_each_switch_has_its_own_number
     ]
 
 
+def test_a_cpu_has_its_serial_number_where_it_is_known_and_a_core_its_cpu():
+    components = (Component("cpu", 0, serial="00A1"), Component("cpu", 1), Component("core", 72, 1))
+    labels = cache().labels(components, {})
+    names = [dict(each.pairs) for each in labels]
+    assert names == [
+        {"cpu": "0", "cpu_serial": "00A1", "hostname": "n1"},
+        {"cpu": "1", "cpu_serial": "", "hostname": "n1"},
+        {"cpucore": "72", "cpu": "1", "hostname": "n1"},
+    ]
+
+
+def test_the_texts_of_a_cpu_label_its_cores_too_whatever_its_serial_number():
+    counters = parse("DCGM_FI_DEV_CPU_MODEL, label, M", "f")
+    components = (Component("cpu", 0, serial="00A1"), Component("core", 3, 0))
+    labels = cache(counters=counters).labels(components, {1141: [((0,), ("Grace",))]})
+    assert [each.pairs[-1] for each in labels] == [("DCGM_FI_DEV_CPU_MODEL", "Grace")] * 2
+
+
 def test_a_text_labels_its_own_component_and_what_is_part_of_it():
     by_field = {FIRMWARE: [((0, 1), ("1.0", "2.0"))], DEVICE_UUID: [((2,), ("SW-a",))]}
     rows = [each.pairs[2:] for each in cache().labels(SWITCHES, by_field)]

@@ -200,8 +200,6 @@ def test_no_bytes_make_parsing_fail(content):
 @pytest.mark.parametrize(
     ("name", "entity"),
     [
-        ("DCGM_FI_DEV_CPU_POWER_WATTS", "CPU"),
-        ("DCGM_FI_DEV_CPU_UTIL_TOTAL", "CPU core"),
         ("DCGM_FI_DEV_VGPU_MEMORY_USAGE", "vGPU"),
         ("DCGM_FI_DEV_CONNECTX_HEALTH", "ConnectX network adapter"),
     ],
@@ -221,6 +219,8 @@ def test_a_field_of_an_entity_that_is_not_read_is_accepted_reported_and_not_aske
         ("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_PER_LINK_TOTAL", 1525),
         ("DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT", 858),
         ("DCGM_FI_DEV_NVSWITCH_LINK_CRC_ERRORS", 787),
+        ("DCGM_FI_DEV_CPU_POWER_WATTS", 1130),
+        ("DCGM_FI_DEV_CPU_UTIL_TOTAL", 1100),
     ],
 )
 def test_a_field_of_links_or_components_is_asked_for_but_not_every_source_has_it(name, number):

@@ -172,6 +172,17 @@ def test_what_is_not_a_scenario_is_an_error_with_one_message(document, message):
             {},
             "no field is called 'DCGM_FI_NO' - at `$.devices[0].nvlinks[0].fields`",
         ),
+        ([], {"cpus": [{"number": 8}]}, "number 8 is not one from 0 to 7 - at `$.cpus[0]`"),
+        (
+            [],
+            {"cpus": [{"number": 0, "cores": [{"number": 1024}]}]},
+            "number 1024 is not one from 0 to 1023 - at `$.cpus[0].cores[0]`",
+        ),
+        (
+            [],
+            {"cpus": [{"number": 0, "cores": [{"number": 1}]}, {"number": 1, "cores": [{"number": 1}]}]},
+            "number 1 is there twice - at `$.cpus[1].cores[0]`",
+        ),
         ([], {"switches": [{"number": 12}]}, "number 12 is not one from 0 to 11 - at `$.switches[0]`"),
         ([], {"switches": [{"number": 1}, {"number": 1}]}, "number 1 is there twice - at `$.switches[1]`"),
         (
