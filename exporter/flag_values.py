@@ -11,6 +11,7 @@ from typing import Any
 
 from exporter.config import MAX_INTERVAL_SECONDS, ConfigError
 from exporter.node.dcgm.address import AddressError, parse_address
+from exporter.node.devices.selection import Selection, SelectionError, parse_selection
 from exporter.web import listener
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -102,6 +103,13 @@ def _host_engine(text: str) -> str:
     return text
 
 
+def _selection(text: str) -> Selection:
+    try:
+        return parse_selection(text)
+    except SelectionError as error:
+        raise ConfigError(str(error)) from None
+
+
 def text_value(placeholder: str) -> FlagValue:
     """Any text."""
     return FlagValue(str, placeholder)
@@ -147,5 +155,6 @@ ADDRESS = FlagValue(_address, "ADDRESS")
 OPTIONAL_ADDRESS = FlagValue(lambda text: _address(text) if text else "", "ADDRESS")
 """An empty text means none."""
 HOST_ENGINE = FlagValue(_host_engine, "ADDRESS")
+SELECTION = FlagValue(_selection, "SELECTION")
 FILE = text_value("FILE")
 FILES = FlagValue(lambda text: (text,) if text else (), "FILE", adds_up=True)

@@ -18,6 +18,7 @@ from exporter.flag_values import (
     NAMES,
     OPTIONAL_ADDRESS,
     SECONDS,
+    SELECTION,
     WINDOW,
     FlagValue,
     choice,
@@ -150,6 +151,23 @@ READING = (
         variable="DCGM_EXPORTER_CLOCK_EVENTS_COUNT_WINDOW_SIZE",
         default="300000",
     ),
+    Flag(
+        "switch-devices",
+        SELECTION,
+        "which NVSwitches and NVLinks of them are read: f is all, g the NVSwitches, i the links, each with ids such as "
+        "g:0,2-3; g:0+i:0-17 is NVSwitch 0 and these of its links",
+        "s",
+        "DCGM_EXPORTER_OTHER_DEVICES_STR",
+        "f",
+    ),
+    Flag(
+        "cpu-devices",
+        SELECTION,
+        "which Grace CPUs and cores are read, in the same way: g are the CPUs, i the cores",
+        "p",
+        "DCGM_EXPORTER_CPU_DEVICES_STR",
+        "f",
+    ),
     Flag("expected-gpus", COUNT, "how many GPUs the node should have", default="0"),
     STATE_FILE,
     Flag("libdcgm", FILE, "libdcgm.so.4 or .so.3 where the loader does not find it", variable="GPUGAUGE_LIBDCGM"),
@@ -214,8 +232,6 @@ _IGNORED_TEXT = text_value("VALUE")
 # Of dcgm-exporter, so that a manifest can stay as it is.
 IGNORED = (
     Flag("devices", _IGNORED_TEXT, short="d", variable="DCGM_EXPORTER_DEVICES_STR"),
-    Flag("switch-devices", _IGNORED_TEXT, short="s", variable="DCGM_EXPORTER_OTHER_DEVICES_STR"),
-    Flag("cpu-devices", _IGNORED_TEXT, short="p", variable="DCGM_EXPORTER_CPU_DEVICES_STR"),
     Flag("configmap-data", _IGNORED_TEXT, short="m", variable="DCGM_EXPORTER_CONFIGMAP_DATA"),
     Flag("kubernetes-gpu-id-type", _IGNORED_TEXT, variable="DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE"),
     Flag("kubernetes-enable-pod-labels", BOOLEAN, variable="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"),

@@ -15,6 +15,7 @@ from exporter.node.attribution.device_lookup import UnmatchedReason
 from exporter.node.attribution.kubelet import KubeletReason
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.clock_events import ClockEventReason
+from exporter.node.devices.component_selection import SelectionReason
 from exporter.node.devices.health import HealthReason
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.doctor.reasons import DoctorReason
@@ -51,6 +52,7 @@ SECTIONS = (
     ReasonSection("Source simulated", SimulationReason),
     ReasonSection("Source kubelet", KubeletReason),
     ReasonSection("State file", StateFileReason),
+    ReasonSection("Selected components", SelectionReason),
     ReasonSection("Health checks", HealthReason),
     ReasonSection("Kubernetes: failed requests", WatchReason),
     ReasonSection("Kubernetes: objects that are not synchronized", SyncReason),

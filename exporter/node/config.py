@@ -11,6 +11,7 @@ from pathlib import Path
 from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options
 from exporter.node.dcgm.address import AddressError, parse_address
 from exporter.node.dcgm.same_machine import on_this_machine
+from exporter.node.devices.component_selection import ComponentSelections
 from exporter.node.devices.computed_families import CountWindows
 from exporter.node.devices.device_source import SourceName
 from exporter.node.devices.labels import LabelStyle
@@ -42,6 +43,7 @@ class NodeConfig:
     """Folder of NVIDIA's Python bindings of DCGM; None means where NVIDIA's packages have them."""
     resource_names: tuple[str, ...]
     """Further resource names that mean GPUs."""
+    selections: ComponentSelections
     expected_gpus: int
     state_file: Path | None
     """Where to remember what must survive a restart of the exporter; None for nowhere."""
@@ -76,6 +78,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         libdcgm=Path(arguments.libdcgm) if arguments.libdcgm else None,
         bindings=Path(arguments.dcgm_bindings) if arguments.dcgm_bindings else None,
         resource_names=arguments.nvidia_resource_names,
+        selections=ComponentSelections(arguments.switch_devices, arguments.cpu_devices),
         expected_gpus=arguments.expected_gpus,
         state_file=Path(arguments.state_file) if arguments.state_file else None,
         style=label_style(arguments, environment),

@@ -146,6 +146,7 @@ class NodeProgram:
                 scenario=str(config.scenario) if config.scenario else None,
                 libdcgm=str(config.libdcgm) if config.libdcgm else None,
                 bindings=str(config.bindings) if config.bindings else None,
+                selections=config.selections,
             ),
             command=(*COMMAND, config.log.format, "debug" if config.log.debug else "info"),
         )

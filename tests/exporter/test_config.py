@@ -12,7 +12,9 @@ from exporter.cluster.config import ClusterConfig, watcher_config
 from exporter.config import ConfigError
 from exporter.flags import COMMANDS
 from exporter.node.config import NodeConfig, node_config
+from exporter.node.devices.component_selection import ComponentSelections
 from exporter.node.devices.labels import LabelStyle
+from exporter.node.devices.selection import Selection
 
 
 def config(*argv, **environment):
@@ -97,6 +99,13 @@ def test_flags_and_variables_that_are_ignored_for_compatibility_are_accepted_and
     )
 
 
+def test_components_are_selected_by_the_flags_and_variables_of_dcgm_exporter():
+    assert config().selections == ComponentSelections()
+    found = config("-s", "g:0,2+i:1-3", DCGM_EXPORTER_CPU_DEVICES_STR="i:5", DCGM_EXPORTER_OTHER_DEVICES_STR="g")
+    assert found.selections == ComponentSelections(Selection((0, 2), (1, 2, 3)), Selection(None, (5,)))
+    assert found.warnings == ()
+
+
 @pytest.mark.parametrize("flag", COMMANDS["node"].ignored, ids=lambda flag: flag.name)
 def test_every_flag_that_is_ignored_has_a_variable_that_is_reported(flag):
     assert config(**{flag.variable: "true"}).warnings == (f"ignored for compatibility: {flag.variable}",)
@@ -116,6 +125,8 @@ def test_every_flag_that_is_ignored_has_a_variable_that_is_reported(flag):
         (["-c"], {}, "-c needs a value; see gpugauge node --help"),
         (["--kubernetes=perhaps"], {}, "--kubernetes: 'perhaps' is neither true nor false"),
         (["--source", "dcgmm"], {}, "--source: 'dcgmm' is none of auto, dcgm, nvml, simulated"),
+        (["-p", "g:3-1"], {}, "-p: 3-1 ends before it begins"),
+        ([], {"DCGM_EXPORTER_OTHER_DEVICES_STR": "h"}, "DCGM_EXPORTER_OTHER_DEVICES_STR: 'h' is not f, g, i, g:IDS"),
         (["--source", "dcgmm", "--source", "dcgm"], {}, "--source: 'dcgmm' is none of"),
         (["-a", ":9400\n"], {}, "-a: ':9400\\n' is not an address to listen on"),
         (["cluster", "--interval", "0.5"], {}, "--interval: 0.5 is outside 1..3600 seconds"),

@@ -17,6 +17,7 @@ from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.dcgm.status_scope import OF_THE_CONNECTION
 from exporter.node.dcgm.targets import WatchTarget
 from exporter.node.devices.component import Component, ComponentScope
+from exporter.node.devices.component_selection import ComponentSelections
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.read_plan import WATCH_GROUPS
 
@@ -70,22 +71,28 @@ _LISTS: Mapping[ComponentScope, tuple[Callable[[EngineConnection], Found], DcgmR
 """By scope, how its components are listed, and how a failure of that is reported."""
 
 
-def find_components(connection: EngineConnection, wanted: Mapping[int, WantedField]) -> EngineComponents:
-    """List the components of which a field is wanted. Raises StatusError where the connection is lost."""
+def find_components(
+    connection: EngineConnection, wanted: Mapping[int, WantedField], selections: ComponentSelections
+) -> EngineComponents:
+    """List the selected components of which a field is wanted. Raises StatusError where the connection is lost."""
     found: list[tuple[Component, Entity]] = []
-    problems = []
+    problems: list[tuple[str, str]] = []
+    listed_scopes = []
     scopes = {field.scope for field in wanted.values()}
     for scope, (listed, reason, what) in _LISTS.items():
         if scope in scopes:
             try:
-                found += listed(connection)
+                found += [each for each in listed(connection) if selections.has(each[0])]
+                listed_scopes.append(scope)
             except StatusError as error:
                 if error.status in OF_THE_CONNECTION:
                     raise
-                if error.status not in _NONE_HERE:
+                if error.status in _NONE_HERE:
+                    listed_scopes.append(scope)
+                else:
                     problems.append((reason, f"{what} cannot be listed: {error}"))
     components, entities = tuple(each for each, _ in found), tuple(entity for _, entity in found)
-    return EngineComponents(components, entities, tuple(problems))
+    return EngineComponents(components, entities, (*problems, *selections.problems(components, listed_scopes)))
 
 
 def component_targets(found: EngineComponents, wanted: Mapping[int, WantedField]) -> list[WatchTarget]:

@@ -57,7 +57,7 @@ class EngineSession:
         self._health = HealthChecks(connection, config.interval, config.bindings, clocks.steady)
         self._topology: EngineTopology | None = None
         self._inventory, self._links = EngineInventory((), (), {}, (), ()), EngineLinks()
-        self._components = EngineComponents()
+        self._components, self._selections = EngineComponents(), config.selections
         self._changed = False
         """Whether other fields are wanted than those that are watched."""
         self._system_values: Mapping[int, SampleValue] = {}
@@ -120,7 +120,7 @@ class EngineSession:
             self._topology = None  # so that a failure half-way is not taken for a finished discovery
             self._rewatch.reset()  # only watching again what did not change waits longer each time
             self._sampling.wanted = self._wanted
-            self._components = find_components(self._connection, self._wanted)
+            self._components = find_components(self._connection, self._wanted, self._selections)
             self._watch(self._discovered(topology))
             self._topology = topology
         elif self._components_changed() or self._changed:
@@ -134,7 +134,7 @@ class EngineSession:
 
     def _components_changed(self) -> bool:
         """List the components anew, which takes no driver call; return whether they are others than before."""
-        before, self._components = self._components, find_components(self._connection, self._wanted)
+        before, self._components = self._components, find_components(self._connection, self._wanted, self._selections)
         return before != self._components
 
     def _p2p(self) -> tuple[tuple[P2pStatus, ...], tuple[tuple[str, str], ...]]:

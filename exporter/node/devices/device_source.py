@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from exporter.node.devices.component import ComponentScope
+from exporter.node.devices.component_selection import ComponentSelections
 from exporter.node.devices.readings import Readings
 
 SourceName = Literal["auto", "dcgm", "nvml", "simulated"]
@@ -76,6 +77,8 @@ class ReaderConfig(msgspec.Struct, frozen=True):
     """Path of libdcgm; None means that the loader and the usual folders are searched."""
     bindings: str | None = None
     """Folder of NVIDIA's Python bindings of DCGM; None means where NVIDIA's packages have them."""
+    selections: ComponentSelections = ComponentSelections()
+    """Which components are read."""
     choice: SourceChoice | None = None
     """What `auto` had chosen in the last reader process; None in the first."""
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from exporter.node.config import NodeConfig
 from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.devices.component_selection import SelectionReason
 from exporter.node.devices.device_source import ReaderConfig, SourceName, WantedField
 from exporter.node.devices.health import HealthReason
 from exporter.node.doctor.examination import CandidateName, SourceAttempt
@@ -19,8 +20,8 @@ from exporter.source import SourceError
 _NOT_YET = frozenset({ReaderReason.STARTING, ReaderReason.SLOW})
 _MUTE = frozenset({ReaderReason.HUNG, DcgmReason.TIMEOUT})
 _OF_NVML: tuple[type[Reason], ...] = (NvmlReason, HealthReason, ReaderReason)
-_OF_DCGM: tuple[type[Reason], ...] = (DcgmReason, HealthReason, ReaderReason)
-_OF_SIMULATED: tuple[type[Reason], ...] = (SimulationReason, ReaderReason)
+_OF_DCGM: tuple[type[Reason], ...] = (DcgmReason, SelectionReason, HealthReason, ReaderReason)
+_OF_SIMULATED: tuple[type[Reason], ...] = (SimulationReason, SelectionReason, ReaderReason)
 
 
 class SourceCandidate(NamedTuple):
@@ -59,6 +60,7 @@ def _reader_config(
         scenario=str(config.scenario) if config.scenario else None,
         libdcgm=str(config.libdcgm) if config.libdcgm else None,
         bindings=str(config.bindings) if config.bindings else None,
+        selections=config.selections,
     )
 
 

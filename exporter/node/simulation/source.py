@@ -139,7 +139,13 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
         link_batches=(Batch(tuple(range(len(links))), numbers, columns),) if links else (),
         components=components,
         component_batches=component_batches,
+        problems=config.selections.problems(components, _component_scopes(config)),
     )
+
+
+def _component_scopes(config: ReaderConfig) -> tuple[ComponentScope, ...]:
+    """Return the scopes of components of which a field is wanted."""
+    return tuple(scope for scope in get_args(ComponentScope) if fields_of(scope, config.fields))
 
 
 def _components(
@@ -152,10 +158,11 @@ def _components(
     """Return the components of which a field is wanted, in the order of their scopes, and a batch for each scope."""
     components: list[Component] = []
     batches = []
-    for scope in get_args(ComponentScope):
+    for scope in _component_scopes(config):
         numbers = fields_of(scope, config.fields)
-        own = [each for each in state.components if each.spec.component.scope == scope and each.is_readable]
-        if numbers and own:
+        readable = (each for each in state.components if each.spec.component.scope == scope and each.is_readable)
+        own = [each for each in readable if config.selections.has(each.spec.component)]
+        if own:
             positions = tuple(range(len(components), len(components) + len(own)))
             components += [each.spec.component for each in own]
             columns = _columns(numbers, [each.samples for each in own], wanted, oldest, counts)

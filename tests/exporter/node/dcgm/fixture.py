@@ -85,10 +85,10 @@ class EngineFixture:
         self.table.tick(self.t)
         self.table._begin += seconds
 
-    def config(self, *numbers, interval=1.0, remote=AT_ITS_SOCKET):
+    def config(self, *numbers, interval=1.0, remote=AT_ITS_SOCKET, **more):
         """`remote` None is an embedded engine."""
         remote = self.socket.address if remote == AT_ITS_SOCKET else remote
-        return ReaderConfig("dcgm", wanted(*numbers), interval, remote=remote, libdcgm=str(self.library))
+        return ReaderConfig("dcgm", wanted(*numbers), interval, remote=remote, libdcgm=str(self.library), **more)
 
     def source(self, *numbers, load=open_library, **more):
         clocks = Clocks(wall=lambda: self.now, steady=lambda: self.t)

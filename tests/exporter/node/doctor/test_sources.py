@@ -3,8 +3,10 @@
 import pytest
 
 from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.devices.component_selection import SelectionReason
+from exporter.node.devices.selection import Selection
 from exporter.node.doctor import sources
-from exporter.node.doctor.attempts import candidates
+from exporter.node.doctor.attempts import candidates, reason_of
 from exporter.node.doctor.examination import SourceAttempt
 from exporter.node.doctor.reasons import DoctorReason
 from exporter.node.nvml.reasons import NvmlReason
@@ -31,6 +33,13 @@ def test_the_sources_of_a_configuration_are_read_and_no_second_engine_is_started
     found = list(candidates(config(*words), (), engine, others))
     assert [each.candidate for each in found] == expected
     assert {each.reader.remote for each in found if each.candidate == "host engine"} <= {engine}
+
+
+def test_the_selected_components_are_read_and_one_that_is_missing_has_its_remedy():
+    found = list(candidates(config("--source", "auto", "-s", "g:1"), (), "unix:///engine", ()))
+    assert {each.reader.selections.switches for each in found} == {Selection((1,), None)}
+    assert reason_of("host engine", "selected_missing") is SelectionReason.SELECTED_MISSING
+    assert reason_of("simulated", "selected_missing") is SelectionReason.SELECTED_MISSING
 
 
 def test_the_engine_that_is_read_from_is_no_second_one(node):
