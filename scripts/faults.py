@@ -38,6 +38,7 @@ class FaultSection(NamedTuple):
 SECTIONS = (
     FaultSection("Sources: engine, driver, libraries, reader process", "test_source_faults"),
     FaultSection("GPUs and values", "test_gpu_faults"),
+    FaultSection("NVSwitches and CPUs", "test_component_faults"),
     FaultSection("Kubelet", "test_kubelet_faults"),
     FaultSection("Configuration", "test_config_faults"),
     FaultSection("State file", "test_state_file_faults"),

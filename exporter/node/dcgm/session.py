@@ -133,7 +133,7 @@ class EngineSession:
             self._sampling.retry()
 
     def _components_changed(self) -> bool:
-        """List the components anew, which takes no driver call; return whether they are others than before."""
+        """List the components anew; return whether they are others than before."""
         before, self._components = self._components, find_components(self._connection, self._wanted, self._selections)
         return before != self._components
 

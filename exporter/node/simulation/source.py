@@ -110,7 +110,7 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
     entities = [entity for gpu in state.gpus for entity in _entities(gpu, state)]
     inventory = tuple(device for device, _ in entities)
     wanted = {field.id: field for field in reversed(config.fields)}
-    down = {gpu.spec.uuid for gpu in state.gpus if gpu.lost}
+    down = tuple(gpu.spec.uuid for gpu in state.gpus if gpu.lost)
     counts: RejectionCounts = Counter()
     oldest = {number: state.t - age_limit(field, config.interval) for number, field in wanted.items()}
     batches = []
@@ -128,13 +128,9 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
         inventory=inventory,
         batches=tuple(batches),
         rejections=tuple(Rejection(field, reason, n) for (field, reason), n in sorted(counts.items())),
-        down=tuple(gpu.spec.uuid for gpu in state.gpus if gpu.lost),
+        down=down,
         p2p=tuple(_p2p(state)) if P2P_STATUS in wanted else (),
-        versions={
-            "dcgm": state.versions.dcgm,
-            "nvml": state.versions.nvml,
-            "driver": state.versions.driver,
-        },
+        versions={"dcgm": state.versions.dcgm, "nvml": state.versions.nvml, "driver": state.versions.driver},
         links=tuple(link for link, _ in links),
         link_batches=(Batch(tuple(range(len(links))), numbers, columns),) if links else (),
         components=components,

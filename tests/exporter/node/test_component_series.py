@@ -2,6 +2,8 @@
 
 import json
 
+import msgspec
+
 from exporter.node.devices.component import Component
 from exporter.node.devices.counters_file import parse
 from exporter.node.devices.device import Device
@@ -75,6 +77,10 @@ def test_each_component_has_the_labels_of_dcgm_exporter_and_none_of_a_container(
     assert of(exposition, ERRORS) == [(link, 7)]
     assert unsupported_of(exposition, TEMPERATURES) == {"blank": 1}
     assert unsupported_of(exposition, ERRORS) == {}
+
+
+def test_readings_with_components_come_through_the_pipe_as_they_were():
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(readings()), type=Readings) == readings()
 
 
 def test_a_family_is_one_block_and_both_formats_have_the_same_series():
