@@ -24,8 +24,10 @@ DCGM_SOURCES = (
     "libdcgm_p2p.c",
     "libdcgm_health.c",
     "libdcgm_other_clients.c",
+    "open_gpus.c",
     "table_reader.c",
 )
+NVML_SOURCES = ("libnvidia_ml.c", "libnvidia_ml_system_events.c", "open_gpus.c", "table_reader.c")
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ class FakeLibrary:
 LIBRARIES = (
     FakeLibrary("libdcgm.so.4", DCGM_SOURCES, ("-DDCGM_MAJOR=4", "-fvisibility=hidden")),
     FakeLibrary("libdcgm.so.3", DCGM_SOURCES, ("-DDCGM_MAJOR=3", "-fvisibility=hidden")),
-    FakeLibrary("libnvidia-ml.so.1", ("libnvidia_ml.c", "table_reader.c"), ("-lm",)),
+    FakeLibrary("libnvidia-ml.so.1", NVML_SOURCES, ("-lm",)),
 )
-OLD_NVML = FakeLibrary("libnvidia-ml.so.1", ("libnvidia_ml.c", "table_reader.c"), ("-DOLD_DRIVER", "-lm"))
+OLD_NVML = FakeLibrary("libnvidia-ml.so.1", NVML_SOURCES, ("-DOLD_DRIVER", "-lm"))
 """The NVML of an old driver, without the functions that were added later."""
 
 CUDA = FakeLibrary("libcuda.so.1", ("libcuda.c",), ("-fvisibility=hidden",))

@@ -40,9 +40,6 @@ enum {
     ST_GPU_DETACHED = -67,
 };
 
-/* DcgmEntityStatus_t */
-enum { STATE_UNKNOWN = 0, STATE_OK = 1, STATE_UNSUPPORTED = 2, STATE_FAKE = 5, STATE_LOST = 4, STATE_DETACHED = 7 };
-
 enum {
     MAX_DEVICES = 32,
     MAX_GROUPS = 61,       /* of the 64 that the header names (4.6.0, measured) */

@@ -1,7 +1,9 @@
 /* Start, stop and connections: whether a call is answered at all. See libdcgm.h. */
 #include "libdcgm.h"
+#include "open_gpus.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -31,6 +33,26 @@ int slot_of(handle_t handle)
     return connection ? (int)(connection - connections) : -1;
 }
 
+/* Before 4.5 an engine keeps the GPUs open as long as it runs. From then on it closes all of them when the driver is
+ * unbound from one or bound to one, and opens those that have a driver (source). It does so by a thread of its own, which
+ * this engine does not have: it has none open. */
+static int keeps_gpus_open(const struct table_header *header)
+{
+    int major = 0, minor = 0;
+    return sscanf(header->dcgm_version, "%d.%d", &major, &minor) == 2 && major * 100 + minor < 405;
+}
+
+/* Whenever it closes and opens the GPUs, the watches of groups that a client made are gone (source). */
+static void forget_watches_of_closed_gpus(const struct table_header *header)
+{
+    static uint32_t changes;
+    uint32_t now = header->unbinds + header->binds;
+    for (int i = 0; i < CONNECTIONS && changes != now && !keeps_gpus_open(header); i++)
+        if (connections[i].handle != 0)
+            forget_watches(connections[i].handle);
+    changes = now;
+}
+
 /* A connection from before a loss stays dead, whatever comes after: the library never reconnects (4.6.0, source).
  * Before dcgmInit and after dcgmShutdown a call has -21, and with handle 0 -1 (4.6.0, measured). */
 static status_t admit(handle_t handle, struct table_view *view)
@@ -42,6 +64,7 @@ static status_t admit(handle_t handle, struct table_view *view)
         return ST_CONNECTION_NOT_VALID;
     if (!view->header->connected || view->header->link != connection->link)
         return ST_CONNECTION_NOT_VALID;
+    forget_watches_of_closed_gpus(view->header);
     return ST_OK;
 }
 
@@ -148,6 +171,7 @@ API status_t dcgmShutdown(void)
     for (int i = 0; i < CONNECTIONS; i++)
         drop(&connections[i]);
     forget_samples();
+    gpus_close();
     initialized = 0;
     pthread_mutex_unlock(&lock);
     return ST_OK;
@@ -169,6 +193,8 @@ static status_t attach(int embedded, handle_t *handle)
         status = make_connection(made, view.header->link);
         if (status == ST_OK)
             *handle = made;
+        if (status == ST_OK && embedded && keeps_gpus_open(view.header))
+            gpus_open(&view);
     }
     table_close(&view);
     return status;
@@ -291,6 +317,7 @@ API status_t dcgmStopEmbedded(handle_t handle)
     if (connection) {
         drop(connection);
         forget_samples(); /* the engine ends with it */
+        gpus_close();
     }
     pthread_mutex_unlock(&lock);
     return ST_OK;

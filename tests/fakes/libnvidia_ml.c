@@ -3,10 +3,11 @@
  * It returns the errors of the real library: for calls before nvmlInit (1), handles that are not its own or are from
  * before a shutdown (2), buffers that are too small (7), records of another version (25), and any call on a lost GPU
  * (15). Record layouts are those of nvml.h as pynvml declares them.
- * With -DOLD_DRIVER the newer functions (memory v2, TemperatureV, ClocksEventReasons, GPM) are missing.
+ * With -DOLD_DRIVER the newer functions (memory v2, TemperatureV, ClocksEventReasons, GPM, system events) are missing.
  */
 #define _GNU_SOURCE
-#include "table_reader.h"
+#include "libnvidia_ml.h"
+#include "open_gpus.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -15,14 +16,6 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
-
-typedef int ret_t;
-/* Return codes of nvml.h. */
-enum {
-    OK = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6,
-    INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15, NO_MEMORY = 20, NO_DATA = 21,
-    VERSION_MISMATCH = 25, UNKNOWN = 999
-};
 
 #define NO_ID 0xFFFFFFFFu
 #define BLANK_I64 0x7ffffffffffffff0LL
@@ -188,12 +181,26 @@ static ret_t enter(struct call *c, const char *function)
     return enter_of(c, function, NULL);
 }
 
+ret_t nvml_enter(const char *function, struct table_view *t)
+{
+    struct call c;
+    ret_t r = enter(&c, function);
+    *t = c.t;
+    return r;
+}
+
+/* A GPU that has fallen off the bus, or that has no driver any more: its handles are dead. */
+static int is_gone(const struct table_device *gpu)
+{
+    return !gpu || gpu->status == STATE_LOST || gpu->status == STATE_DETACHED;
+}
+
 static ret_t resolve(struct call *c, device_t d)
 {
     if (!is_handle(d))
         return INVALID_ARGUMENT;
     c->gpu = gpu_by_uuid(&c->t, d->uuid);
-    if (!c->gpu || c->gpu->status == 4)
+    if (is_gone(c->gpu))
         return GPU_IS_LOST;
     if (d->gi == NO_ID)
         return OK;
@@ -269,9 +276,10 @@ static int compare_index(const void *a, const void *b)
 static void list_gpus(const struct table_view *t)
 {
     const struct table_device *order[MAX_GPUS], *all = RECORDS(t, table_device, devices);
-    gpu_count = t->header->devices.count < MAX_GPUS ? t->header->devices.count : MAX_GPUS;
-    for (unsigned i = 0; i < gpu_count; i++)
-        order[i] = &all[i];
+    gpu_count = 0;
+    for (uint32_t i = 0; i < t->header->devices.count && gpu_count < MAX_GPUS; i++)
+        if (all[i].status != STATE_DETACHED) /* without a driver it is not listed */
+            order[gpu_count++] = &all[i];
     qsort(order, gpu_count, sizeof order[0], compare_index);
     for (unsigned i = 0; i < gpu_count; i++)
         memcpy(gpus[i], order[i]->uuid, sizeof gpus[i]);
@@ -290,6 +298,7 @@ static ret_t start(const char *function)
         if (handle_count > MAX_HANDLES / 2)
             handle_count = 0;
         list_gpus(&t);
+        gpus_open(&t);
     }
     table_close(&t);
     return OK;
@@ -302,7 +311,8 @@ ret_t nvmlShutdown(void)
 {
     if (!initialized)
         return UNINITIALIZED;
-    initialized--;
+    if (--initialized == 0)
+        gpus_close();
     return OK;
 }
 
@@ -363,7 +373,7 @@ ret_t nvmlDeviceGetCount_v2(unsigned *out)
 static ret_t return_gpu(struct call *c, const char *uuid, device_t *out)
 {
     const struct table_device *gpu = gpu_by_uuid(&c->t, uuid);
-    if (!gpu || gpu->status == 4)
+    if (is_gone(gpu))
         return GPU_IS_LOST;
     *out = handle_for(uuid, NO_ID, -1, gpu->identity);
     return *out ? OK : NO_MEMORY;
@@ -381,7 +391,7 @@ static ret_t return_mig_device(struct call *c, const struct table_instance *ci, 
     for (uint32_t i = 0; i < c->t.header->devices.count; i++) {
         if (all[i].gpu_id != ci->gpu_id)
             continue;
-        if (all[i].status == 4)
+        if (is_gone(&all[i]))
             return GPU_IS_LOST;
         *out = handle_for(all[i].uuid, ci->gi, ci->ci, ci->identity);
         return *out ? OK : NO_MEMORY;

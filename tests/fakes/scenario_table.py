@@ -44,7 +44,7 @@ LEVELS = {"link": LINK, "switch": SWITCH, "switch_link": LINK, "cpu": CPU, "core
 OWN, PARENT, GI_ONLY, BLANK, SYSTEM, UNSUPPORTED = range(6)
 """MIG_… of table.h."""
 
-HEADER = Struct("<5IiqQ24I80s80s80sI60x")
+HEADER = Struct("<5IiqQ24I80s80s80s3I52x")
 DEVICE = Struct("<IIiiIiIIiiQQ96s32s96s48s48s")
 INSTANCE = Struct("<6I2i2I2Q2I64s128sQ")
 SAMPLE = Struct("<IIHHiq8s256s")
@@ -152,6 +152,8 @@ def table(state: ScenarioState, now: float, tick: int = 1) -> bytes:
         *section_headers,
         *(raw_text(text) for text in (versions.driver, versions.nvml, versions.dcgm)),
         state.profiling_module,
+        state.unbinds,
+        state.binds,
     )
     return header + b"".join(row for _, rows in sections for row in rows)
 

@@ -43,6 +43,9 @@ enum {
     MIG_UNSUPPORTED = 5, /* a blank for not supported */
 };
 
+/* States of a GPU: DCGM's numbers (DcgmEntityStatus_t). A detached one has no driver any more. */
+enum { STATE_UNKNOWN = 0, STATE_OK = 1, STATE_UNSUPPORTED = 2, STATE_FAKE = 5, STATE_LOST = 4, STATE_DETACHED = 7 };
+
 struct table_section {
     uint32_t offset; /* bytes from the beginning of the file */
     uint32_t count;
@@ -69,7 +72,9 @@ struct table_header { /* 440 bytes */
     char nvml_version[80];
     char dcgm_version[80];
     uint32_t profiling_module; /* 1 when the engine can profile GPUs without GPM */
-    uint32_t unused[15];
+    uint32_t unbinds; /* how often the driver was unbound from a GPU so far */
+    uint32_t binds;   /* and bound to it again */
+    uint32_t unused[13];
 };
 
 struct table_device { /* a GPU: 376 bytes, in the order of entity ids */
@@ -77,7 +82,7 @@ struct table_device { /* a GPU: 376 bytes, in the order of entity ids */
     uint32_t nvml_index;
     int32_t minor;
     int32_t numa_node;   /* -1 unknown */
-    uint32_t status;     /* dcgmGetGpuStatus: 1 ok, 2 unsupported, 4 lost... */
+    uint32_t status;     /* STATE_... */
     int32_t mig;         /* -1 not capable, 0 off, 1 on */
     uint32_t max_slices;
     uint32_t architecture; /* NVML/DCGM number: 7 Ampere, 8 Ada, 9 Hopper, 10 Blackwell; 0 unknown */

@@ -201,7 +201,8 @@ class GpuLoss(
 ):
     """A GPU is lost: its samples have status -18 or fresh blanks, or it is not listed at all (`absent`).
 
-    `state` is what libdcgm reports of it, by name; libdcgm has samples of an unsupported GPU, but watches none.
+    `state` is what libdcgm reports of it, by name; libdcgm has samples of an unsupported GPU, but watches none. From a
+    GPU that is `detached` the driver was unbound: NVML reports that as an event, and lists it no more.
     """
 
     device: str
@@ -209,6 +210,11 @@ class GpuLoss(
     for_: float | None = None
     seen: Literal["status", "blank", "absent"] = "status"
     state: GpuStateName = "lost"
+
+    @property
+    def is_unbinding(self) -> bool:
+        """Whether the driver is unbound from the GPU, and bound to it again at the end."""
+        return self.state == "detached"
 
 
 class MigChange(

@@ -121,6 +121,10 @@ class ScenarioState:
     calls: tuple[CallFault, ...]
     allocations: tuple[ScenarioAllocation, ...]
     profiling_module: bool
+    unbinds: int
+    """How often the driver was unbound from a GPU so far."""
+    binds: int
+    """How often it was bound to one again."""
     xids: tuple[XidEvent, ...]
     """Those so far, in the order of time; none from before the last restart of the engine, which forgets them."""
     components: tuple[ComponentState, ...] = ()
@@ -139,6 +143,7 @@ def state_at(document: ScenarioDocument, t: float) -> ScenarioState:
     xids = [e for e in document.events if isinstance(e, XidEvent) and restarted_at <= e.at <= t]
     xids.sort(key=lambda event: event.at)
     builder = _StateBuilder(document, t, len(restarts), tuple(xids))
+    unbound = [event for event in document.events if isinstance(event, GpuLoss) and event.is_unbinding]
     return ScenarioState(
         t=t,
         generation=len(restarts),
@@ -149,6 +154,8 @@ def state_at(document: ScenarioDocument, t: float) -> ScenarioState:
         calls=tuple(e for e in document.events if isinstance(e, CallFault) and _active(e, t)),
         allocations=tuple(a for a in document.allocations if a.from_ <= t and (a.until is None or t < a.until)),
         profiling_module=document.profiling_module,
+        unbinds=sum(event.at <= t for event in unbound),
+        binds=sum(event.for_ is not None and event.at + event.for_ <= t for event in unbound),
         xids=builder.xids,
         components=tuple(builder.components()),
     )

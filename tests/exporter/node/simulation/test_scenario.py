@@ -381,6 +381,14 @@ def test_a_lost_gpu_has_no_values_but_fresh_timestamps(seen, status, sentinel):
     assert (only_gpu(tested.at(15)).lost, only_gpu(tested.at(15)).samples[POWER].value) == (False, 1.0)
 
 
+def test_the_driver_is_unbound_where_a_detached_gpu_is_lost_and_bound_where_it_is_back():
+    events = [{"event": "lost", "device": UUID, "at": at, "for": 5, "state": "detached"} for at in (10, 20)]
+    other = {"event": "lost", "device": UUID, "at": 1, "for": 5}
+    tested = scenario(events=[*events, other])
+    counts = [(state.unbinds, state.binds) for state in map(tested.at, (9, 10, 14, 15, 21, 30))]
+    assert counts == [(0, 0), (1, 0), (1, 0), (1, 1), (2, 1), (2, 2)]
+
+
 def test_identity_of_a_lost_gpu_can_be_read_and_only_a_fault_that_lists_it_changes_it():
     events = [
         {"event": "lost", "device": UUID, "at": 10, "for": 5},
