@@ -35,6 +35,7 @@ class Flag:
     """Without dashes."""
     value: FlagValue
     help: str = ""
+    """What it does; of a flag that is ignored for compatibility, what there is instead."""
     short: str = ""
     """A second name, without dashes."""
     variable: str = ""
@@ -248,8 +249,18 @@ IGNORED = (
     Flag("disable-startup-validate", BOOLEAN, variable="DISABLE_STARTUP_VALIDATE"),
     Flag("enable-dcgm-log", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_DCGM_LOG"),
     Flag("dcgm-log-level", _IGNORED_TEXT, variable="DCGM_EXPORTER_DCGM_LOG_LEVEL"),
-    Flag("enable-gpu-bind-unbind-watch", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_GPU_BIND_UNBIND_WATCH"),
-    Flag("gpu-bind-unbind-poll-interval", _IGNORED_TEXT, variable="DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL"),
+    Flag(
+        "enable-gpu-bind-unbind-watch",
+        BOOLEAN,
+        "always on: GPUs are let go of when the driver is unbound from one, where the driver reports it",
+        variable="DCGM_EXPORTER_ENABLE_GPU_BIND_UNBIND_WATCH",
+    ),
+    Flag(
+        "gpu-bind-unbind-poll-interval",
+        _IGNORED_TEXT,
+        "none: the driver reports it at once",
+        variable="DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL",
+    ),
     Flag("dump-enabled", BOOLEAN, variable="DCGM_EXPORTER_DUMP_ENABLED"),
     Flag("dump-directory", _IGNORED_TEXT, variable="DCGM_EXPORTER_DUMP_DIRECTORY"),
     Flag("dump-retention", _IGNORED_TEXT, variable="DCGM_EXPORTER_DUMP_RETENTION"),

@@ -37,6 +37,7 @@ class FaultSection(NamedTuple):
 
 SECTIONS = (
     FaultSection("Sources: engine, driver, libraries, reader process", "test_source_faults"),
+    FaultSection("Driver unbound from a GPU", "test_unbind_faults"),
     FaultSection("GPUs and values", "test_gpu_faults"),
     FaultSection("NVSwitches and CPUs", "test_component_faults"),
     FaultSection("Kubelet", "test_kubelet_faults"),

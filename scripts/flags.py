@@ -32,7 +32,11 @@ def _parts(command: Command) -> list[str]:
     if command.ignored:
         parts += ["### Ignored for compatibility", IGNORED]
         parts.append(
-            _table("", ("flag", "variable"), [(_names(flag), _code(flag.variable)) for flag in command.ignored])
+            _table(
+                "",
+                ("flag", "variable", "instead"),
+                [(_names(flag), _code(flag.variable), flag.help) for flag in command.ignored],
+            )
         )
     return parts
 

@@ -26,7 +26,7 @@ MESSAGES: Mapping[str, str] = {
     NvmlReason.DRIVER_MISMATCH: "the driver of this node was replaced, and this container has the libraries of another",
 }
 """By the reason of a source that is down."""
-_BETWEEN_PROCESSES = frozenset({ReaderReason.STARTING, ReaderReason.RESTARTING})
+_BETWEEN_PROCESSES = frozenset({ReaderReason.STARTING, ReaderReason.RESTARTING, ReaderReason.DRIVER_UNBOUND})
 """Reasons that say nothing about the libraries: a reader process ends with each attempt after a mismatch."""
 
 

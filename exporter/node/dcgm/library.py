@@ -76,6 +76,11 @@ class DcgmLibrary:
         # limit that differs between them, and the smaller limit fits both.
         self.major = min(int(self.version.partition(".")[0]), _major_of(path) or max(layout.SUPPORTED_MAJORS))
 
+    @property
+    def lets_go_of_gpus(self) -> bool:
+        """Whether an embedded engine closes the GPUs when the driver is unbound from one: from 4.5 on (source)."""
+        return tuple(map(int, self.version.split(".")[:2])) >= (4, 5)
+
     def status(self, function: str, *arguments: object) -> int:
         """Call a function and return its dcgmReturn_t; FUNCTION_NOT_FOUND when this library does not have it."""
         bound = self._functions.get(function)

@@ -4,6 +4,7 @@ The first read loads libdcgm and connects; a read after a lost connection connec
 """
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -28,6 +29,12 @@ reloaded answers -56 or -8 (source).
 """
 
 
+class DriverWatch(Protocol):
+    """Watches whether the driver is unbound from a GPU, from its creation on."""
+
+    def close(self) -> None: ...
+
+
 class DcgmSource:
     """A DeviceSource over libdcgm. `config.remote` is the address of a host engine; None means an embedded engine.
 
@@ -43,7 +50,11 @@ class DcgmSource:
         config: ReaderConfig,
         clocks: Clocks | None = None,
         load: Callable[[str | None], DcgmLibrary] = open_library,
+        watch_driver: Callable[[], DriverWatch] | None = None,
     ) -> None:
+        """`watch_driver` begins a watch while an embedded engine runs that does not let go of GPUs by itself."""
+        self._watch_driver = watch_driver
+        self._driver_watch: DriverWatch | None = None
         self._config, self._clocks, self._load = config, clocks or Clocks(), load
         self._library: DcgmLibrary | None = None
         self._session: EngineSession | None = None
@@ -95,6 +106,9 @@ class DcgmSource:
         # Half an interval at most. An attempt that outlasts the parent process's patience would be reported as slow,
         # and as what it is only by the next collections, which make none.
         probe_seconds = min(PROBE_SECONDS, self._config.interval / 2)
+        embedded = self._config.remote is None
+        if embedded and self._watch_driver is not None and not self._library.lets_go_of_gpus:
+            self._driver_watch = self._watch_driver()  # before the engine opens any GPU
         connection = EngineConnection(self._library, self._config.remote, probe_seconds)
         return EngineSession(connection, self._config, self._known, self._clocks)
 
@@ -111,6 +125,9 @@ class DcgmSource:
 
     def _drop_session(self) -> None:
         session, self._session = self._session, None
+        watch, self._driver_watch = self._driver_watch, None
+        if watch is not None:
+            watch.close()
         if session is not None:
             session.close()
 

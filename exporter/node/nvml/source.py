@@ -22,6 +22,7 @@ from exporter.node.nvml.batches import assemble
 from exporter.node.nvml.calls import library_problems
 from exporter.node.nvml.contained_calls import ContainedCalls
 from exporter.node.nvml.device_reader import system_values
+from exporter.node.nvml.driver_events import DriverEvents
 from exporter.node.nvml.gpu_reader import GpuMemory, GpuReader, GpuReadings, GpuRequest
 from exporter.node.nvml.inventory import InventoryMemory, NvmlInventory
 from exporter.node.nvml.session import NvmlSession
@@ -32,7 +33,8 @@ from exporter.source import SourceError
 REOPEN_SECONDS = 60.0
 """Seconds after which the session is closed and opened again while a GPU is lost, unreadable or not listed.
 
-NVML lists the GPUs that were there at nvmlInit: only a new session finds one that came or came back later.
+NVML lists the GPUs that were there at nvmlInit: only a new session finds one that came or came back later. Where the
+driver reports that it was bound to a GPU, the session is opened again at once.
 """
 BUDGET_SHARE, MIN_BUDGET_SECONDS, MAX_BUDGET_SECONDS = 0.5, 2.0, 5.0
 """How long the GPUs that have not answered are waited for in a collection: this share of its interval, within limits.
@@ -51,7 +53,8 @@ class NvmlSource:
     """The `DeviceSource` over NVML.
 
     GPM needs two samples. `patience` is how many seconds a read may wait for the second sample of a device that was
-    not sampled before; with 0 that device has no engine activity in its first collection.
+    not sampled before; with 0 that device has no engine activity in its first collection. `unbound` is called, in
+    another thread, when the driver is to be unbound from a GPU; without it that is not watched.
     """
 
     name = "nvml"
@@ -64,6 +67,7 @@ class NvmlSource:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         patience: float = gpm.MIN_SAMPLE_SECONDS,
+        unbound: Callable[[], None] | None = None,
     ) -> None:
         self._fields, self._wanted = config.fields, {field.id: field for field in unique(config.fields)}
         self._interval, self._clock, self._wall, self._patience = config.interval, clock, wall, patience
@@ -73,6 +77,9 @@ class NvmlSource:
         """By NVML index, in this session."""
         self._gpu_memory, self._inventory_memory = GpuMemory(XidMemory(clock, wall)), InventoryMemory()
         self._reopen_at: float | None = None
+        self._unbound = unbound
+        self._driver_events: DriverEvents | None = None
+        """Of this session, where unbinding is watched."""
         self._planned: tuple[tuple[Device, ...], tuple[ReadRequest, ...]] = ((), ())
 
     def read(self) -> Readings:
@@ -81,9 +88,11 @@ class NvmlSource:
         Raises SourceError with a reason of `NvmlReason`: library_missing, driver_not_loaded, driver_mismatch,
         no_permission, not_initialized, timeout or failed. After driver_mismatch only a new process can succeed.
         """
-        self._close_if_incomplete()
+        self._close_if_outdated()
         first = not self._session.is_open
         self._session.open()
+        if self._unbound is not None and self._driver_events is None:
+            self._driver_events = DriverEvents(self._unbound)
         try:
             return self._collect(time_budget(self._interval, first=first))
         except SourceError as error:
@@ -103,8 +112,13 @@ class NvmlSource:
 
     def _free(self) -> None:
         in_use = self._calls.unreturned()
+        events, self._driver_events = self._driver_events, None
+        if events is not None:
+            events.stop()  # all at once: each needs a moment to end
         for gpu in self._gpus.values():
-            gpu.stop()  # all at once: each needs a moment to end
+            gpu.stop()
+        if events is not None:
+            events.close()
         for index, gpu in self._gpus.items():
             if index not in in_use:
                 gpu.close()
@@ -155,8 +169,10 @@ class NvmlSource:
             self._planned = inventory, plan(inventory, self._fields)
         return self._planned[1]
 
-    def _close_if_incomplete(self) -> None:
-        if self._reopen_at is not None and self._clock() >= self._reopen_at and not self._calls.unreturned():
+    def _close_if_outdated(self) -> None:
+        due = self._reopen_at is not None and self._clock() >= self._reopen_at
+        bound = self._driver_events is not None and self._driver_events.bound
+        if (due or bound) and not self._calls.unreturned():
             self._reopen_at = None
             self.close()
 

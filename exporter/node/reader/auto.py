@@ -20,7 +20,6 @@ import msgspec
 
 from exporter.background import Starter
 from exporter.node.dcgm.running_engines import listening_engine, other_engines
-from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.device_source import (
     Choice,
     DeviceSource,
@@ -30,8 +29,8 @@ from exporter.node.devices.device_source import (
     WantedField,
 )
 from exporter.node.devices.readings import Readings
-from exporter.node.nvml.source import NvmlSource
 from exporter.node.reader.host_engine import HostEngine, Waiter
+from exporter.node.reader.openers import open_dcgm, open_nvml
 from exporter.source import SourceError
 
 _log = logging.getLogger(__name__)
@@ -46,7 +45,7 @@ FIRST_ANSWER_SECONDS = 8.0
 """How long an engine may take that accepts the connection but is not chosen yet, before NVML is read. A connect alone
 takes 3 s at most; the reader process has 10 s for a reply, in which NVML must answer too."""
 
-OPENERS: Mapping[Choice, Opener] = {"host engine": DcgmSource, "embedded engine": DcgmSource, "nvml": NvmlSource}
+OPENERS: Mapping[Choice, Opener] = {"host engine": open_dcgm, "embedded engine": open_dcgm, "nvml": open_nvml}
 
 
 class AutoSource:

@@ -24,6 +24,11 @@ handles SIGKILL only when that call returns; it is left behind until it can be r
 class ReaderCrashedError(Exception):
     """The reader process has ended by itself. The message has its signal or exit status."""
 
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        """Its exit status; None where there is none."""
+
 
 class ReaderProcess:
     """A reader process and the two pipes to it. Not thread-safe."""
@@ -111,11 +116,11 @@ class ReaderProcess:
             try:
                 del self._unsent[: os.write(self._stdin.fileno(), self._unsent)]
             except BrokenPipeError:  # Python ignores SIGPIPE from its start, so a closed pipe is EPIPE
-                raise ReaderCrashedError(self._how_it_ended()) from None
+                raise self._crashed() from None
         if self._stdout.fileno() in ready:
             data = os.read(self._stdout.fileno(), PIPE_BYTES)
             if not data:
-                raise ReaderCrashedError(self._how_it_ended())
+                raise self._crashed()
             self._received.feed(data)
 
     def _reply(self, body: bytes) -> ReaderReply:
@@ -129,13 +134,13 @@ class ReaderProcess:
         self.has_read = self.has_read or reply.readings is not None
         return reply
 
-    def _how_it_ended(self) -> str:
+    def _crashed(self) -> ReaderCrashedError:
         self._ends_within(KILL_SECONDS)  # a process closes its pipes a moment before its status is known
         code = self._process.poll()
         if code is None:
-            return "the reader process closed its pipe"
+            return ReaderCrashedError("the reader process closed its pipe")
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
-        return f"the reader process {self.pid} ended {how}"
+        return ReaderCrashedError(f"the reader process {self.pid} ended {how}", code)
 
     def _ends_within(self, seconds: float) -> bool:
         try:

@@ -36,6 +36,11 @@ class ReaderReason(Reason):
         "The reader process has ended; the next one starts after a pause that doubles from 1 to 30 s.",
         "See the problem that was logged before.",
     )
+    DRIVER_UNBOUND = (
+        "driver_unbound",
+        "The driver is being unbound from a GPU: no GPU is read, so that none is kept open, until 10 s later.",
+        "None; if it recurs, look in dmesg and the log of whatever unbinds GPUs (GPU Operator, virtual machines).",
+    )
     INTERNAL = (
         "internal",
         "A source raised an exception that is not a SourceError; the log has the traceback.",

@@ -24,6 +24,7 @@ from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.process import ReaderCrashedError, ReaderProcess
 from exporter.node.reader.protocol import ProtocolError, ReaderReply
 from exporter.node.reader.reasons import ReaderReason
+from exporter.node.reader.unbound import UNBOUND_STATUS
 from exporter.source import SourceError
 
 # Without -P, Python would look for modules in the current folder first.
@@ -33,6 +34,9 @@ NEW_PROCESS_NEEDED = frozenset({NvmlReason.DRIVER_MISMATCH, DcgmReason.NO_DEVICE
 found when it was loaded."""
 STEADY_SECONDS = 60.0
 """When a reader process ran at least this long, the pause after its failure is the first one again."""
+
+
+_UNBOUND = "the driver was unbound from a GPU, and the reader process has ended, so that no GPU is kept open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,8 @@ class ReaderTimings:
     """Before the next process is started after a failure."""
     longest_pause: float = 30.0
     """The limit up to which that pause doubles."""
+    unbound: float = 10.0
+    """Before the next process is started after the driver was unbound from a GPU, which is not to be opened again."""
     grace: float = 1.2
     """For the process to end after its pipe was closed."""
 
@@ -56,8 +62,8 @@ class Reader:
 
     `read` takes at most four fifths of the interval, and at most the deadline. A reader process that needs longer goes
     on (`starting`, `slow`) until its deadline and is killed then (`hung`). What it read too late is the result of the
-    next read if that has no fresher one, with the problem `slow`. Other reasons of the reader itself are
-    `crashed`, `garbled`, `restarting` and `closed`; all others are those of the source that it reads.
+    next read if that has no fresher one, with the problem `slow`. Other reasons of the reader itself are `crashed`,
+    `driver_unbound`, `garbled`, `restarting` and `closed`; all others are those of the source that it reads.
     """
 
     def __init__(
@@ -83,6 +89,7 @@ class Reader:
         """Killed processes that have not ended yet."""
         self._backoff = Backoff(self._timings.first_pause, self._timings.longest_pause, clock)
         self._last_failure = ""
+        self._unbound_until = float("-inf")
         self._starts = 0
         self._started_at = 0.0
         self._source_name = config.first_source
@@ -113,7 +120,7 @@ class Reader:
             try:
                 return self._readings(self._await_reply(process))
             except ReaderCrashedError as error:
-                raise self._killed(process, ReaderReason.CRASHED, str(error)) from None
+                raise self._crashed(process, error) from None
             except ProtocolError as error:
                 raise self._killed(process, ReaderReason.GARBLED, str(error)) from None
 
@@ -137,6 +144,8 @@ class Reader:
 
     def _start(self) -> ReaderProcess:
         self._unreaped = [killed for killed in self._unreaped if not killed.reap()]
+        if (rest := self._unbound_until - self._clock()) > 0:
+            raise SourceError(ReaderReason.DRIVER_UNBOUND, f"{_UNBOUND}; GPUs are opened again in {rest:.0f} s")
         if not self._backoff.due:
             wait = self._backoff.remaining
             raise SourceError(ReaderReason.RESTARTING, f"{self._last_failure}; a new one starts in {wait:.0f} s")
@@ -200,6 +209,15 @@ class Reader:
         if reply.reason in NEW_PROCESS_NEEDED and self._process is not None:
             raise self._killed(self._process, reply.reason, reply.message)
         raise SourceError(reply.reason, reply.message)
+
+    def _crashed(self, process: ReaderProcess, error: ReaderCrashedError) -> SourceError:
+        """Handle a process that has ended, and return the error to raise. To have let go of a GPU is no failure."""
+        if error.status != UNBOUND_STATUS:
+            return self._killed(process, ReaderReason.CRASHED, str(error))
+        self._process = None
+        process.stop(grace=0.0)
+        self._unbound_until = self._clock() + self._timings.unbound
+        return SourceError(ReaderReason.DRIVER_UNBOUND, _UNBOUND)
 
     def _killed(self, process: ReaderProcess, reason: str, message: str) -> SourceError:
         """Kill the process, set the time of the next start, and return the error to raise."""
