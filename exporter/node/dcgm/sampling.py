@@ -81,13 +81,18 @@ class Sampling:
         """Whether profiling fields have been watched for an interval."""
         self._profiled_from = float("-inf")
 
-    def start(self, inventory: EngineInventory, links: EngineLinks, components: EngineComponents) -> None:
-        """Watch every wanted field of all these; what is watched already stays so. Raises SourceError."""
+    def start(
+        self, inventory: EngineInventory, links: EngineLinks, components: EngineComponents, *, anew: bool = False
+    ) -> None:
+        """Watch every wanted field of all these. Raises SourceError.
+
+        What is watched already stays so, unless everything is to be watched `anew`.
+        """
         # A GPU that is lost now cannot be watched again, and an XID may say why.
         self._last_xids += self._xids_of_ending_watches()
         identities = identities_of(inventory, links, components)
         self._targets, self._rejected = self._all_targets(inventory, links, components), []
-        kept = kept_watches(self._watched, self._targets, self._identities, identities)
+        kept = kept_watches(self._watched, self._targets, {} if anew else self._identities, identities)
         remaining = {watched.made for watched in kept}
         for watched in self._watched:
             if watched.made not in remaining:

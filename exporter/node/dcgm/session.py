@@ -117,11 +117,14 @@ class EngineSession:
     def _follow(self, topology: EngineTopology) -> None:
         """Discover and watch again if the topology changed or the last samples were suspect, or retry rejections."""
         if topology != self._topology:
+            # When a driver is unbound from a GPU or bound to it, the engine closes all GPUs and forgets the watches of
+            # groups that a client made (4.6.0, source).
+            anew = self._topology is not None and self._topology.detached != topology.detached
             self._topology = None  # so that a failure half-way is not taken for a finished discovery
             self._rewatch.reset()  # only watching again what did not change waits longer each time
             self._sampling.wanted = self._wanted
             self._components = find_components(self._connection, self._wanted, self._selections)
-            self._watch(self._discovered(topology))
+            self._watch(self._discovered(topology), anew=anew)
             self._topology = topology
         elif self._components_changed() or self._changed:
             self._watch_changed()
@@ -148,11 +151,11 @@ class EngineSession:
         self._known.remember(inventory)
         return inventory
 
-    def _watch(self, inventory: EngineInventory) -> None:
-        """Watch every wanted field of these devices."""
+    def _watch(self, inventory: EngineInventory, *, anew: bool = False) -> None:
+        """Watch every wanted field of these devices; with `anew`, also what is watched already."""
         self._inventory = inventory
         self._links = find_links(self._connection, inventory, self._wanted)
-        self._sampling.start(inventory, self._links, self._components)
+        self._sampling.start(inventory, self._links, self._components, anew=anew)
         self._changed = False
         self._rewatch.failed()  # until the samples are found to be good; then `read` resets it
 

@@ -44,6 +44,11 @@ class EngineTopology:
         """The engine ids of the GPUs that have values."""
         return tuple(gpu_id for gpu_id, state in self.gpus if state not in layout.GPU_UNREADABLE)
 
+    @property
+    def detached(self) -> frozenset[int]:
+        """The engine ids of the GPUs that have no driver."""
+        return frozenset(gpu_id for gpu_id, state in self.gpus if state == layout.GPU_STATES["detached"])
+
 
 def read_topology(connection: EngineConnection) -> EngineTopology:
     """Read the GPUs and instances that the engine lists now. Raises SourceError."""
