@@ -11,7 +11,8 @@ from exporter.node.dcgm.records import DecodedRead, RecordBuffer, RecordReader
 from exporter.node.dcgm.targets import WatchTarget
 from exporter.node.devices import xids
 from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.readings import Batch, SampleValue
+from exporter.node.devices.framebuffer import framebuffer_positions, without_absent_framebuffer
+from exporter.node.devices.readings import Batch, RejectionReason, SampleValue
 
 SAMPLES_PER_CALL = 4096
 """Bounds the buffer to 17 MB: a record has 4,128 bytes whatever its value.
@@ -34,15 +35,24 @@ class BatchRead:
         fields = [wanted[field] for field in target.fields]
         self._reader = RecordReader(buffer, target.entities, fields, interval)
         self._ids = layout.field_array(target.fields)
+        self._framebuffer = framebuffer_positions(target.fields)
 
     def read(self, connection: EngineConnection, wall: Callable[[], float]) -> tuple[Batch, DecodedRead]:
         """Read and decode. `wall` gives Unix seconds, for the age of the values. Raises SourceError."""
         connection.read(self._pairs, self._ids, 0, self._buffer.pointer)
         decoded = self._reader.decode(int(wall() * 1e6))
-        columns = tuple(decoded.columns)
+        columns = tuple(self._without_absent_framebuffer(decoded))
         if len(self._entity_devices) != len(self._devices):
             columns = tuple(map(self._newest, decoded.columns, decoded.timestamps))
         return Batch(self._devices, self._fields, columns), decoded
+
+    def _without_absent_framebuffer(self, decoded: DecodedRead) -> Sequence[tuple[SampleValue, ...]]:
+        """Return the columns without the zeros of entities that have no framebuffer, and count those."""
+        if not self._framebuffer:
+            return decoded.columns
+        columns, removed = without_absent_framebuffer(decoded.columns, self._framebuffer)
+        decoded.rejected.update({(field, RejectionReason.NOT_SUPPORTED): n for field, n in removed.items() if n})
+        return columns
 
     def part(self, target: WatchTarget) -> "BatchRead":
         """Return the read of a part of the target, through the same buffer."""
