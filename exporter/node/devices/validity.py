@@ -63,9 +63,10 @@ def rejection_to_count(reason: RejectionReason | None, wanted: WantedField) -> R
 
 
 def before_first_event(wanted: WantedField) -> SampleValue:
-    """Return the value of an event field of which the library states that there was no event yet.
+    """Return the value of an event field of which a library states that there was no event since it receives them.
 
     It is the one blank that has a value: 0 for XID, as dcgm-exporter exposed it up to DCGM 4.4 and with driver 580;
-    panels and `changes()` rest on it. Only for that statement, never for a GPU that cannot be read.
+    panels and `changes()` rest on it. DCGM makes that statement by the status "no data"; with NVML it is that the
+    GPU's events are registered and none came. Only then, never for a GPU that cannot be read.
     """
     return xids.NO_XID if wanted.id == field_ids.XID else None

@@ -46,7 +46,10 @@ class XidMemory:
             self._reports[key] = XidReport(uuid, code, at, 1 if before is None else before.count + 1)
 
     def last(self, uuid: str, max_age: float) -> int | None:
-        """Return the last XID of a GPU: 0 before the first, None when it came more than `max_age` seconds ago."""
+        """Return the last XID of a GPU: 0 before the first, None when it came more than `max_age` seconds ago.
+
+        XIDs from before they were received are not known: 0 is no statement about those.
+        """
         with self._lock:
             last = self._last.get(uuid)
         if last is None:
@@ -78,7 +81,10 @@ class XidEvents:
             _log.debug("XIDs of %s cannot be received: %r", uuid, error)
 
     def last(self, uuid: str, max_age: float) -> NvmlValue | None:
-        """Return the last XID, as the memory has it; that none came is known only while they are received."""
+        """Return the last XID, as the memory has it; that none came is known only while they are received.
+
+        So it is of a GPU whose events are registered, as an engine says of one that it watches (see `validity.py`).
+        """
         last = self._memory.last(uuid, max_age)
         receives = self._thread is not None and self._thread.receives
         return last if last != NO_XID or receives else RejectedValue(RejectionReason.NOT_SUPPORTED)

@@ -147,3 +147,11 @@ def test_times_of_xids_grow_whatever_the_clock_does():
     assert [(report.code, report.count) for report in reports] == [(31, 2), (63, 1)]
     assert reports[0].at < reports[1].at
     assert events.take() == ()
+
+
+def test_0_is_no_statement_about_what_came_before_the_events_were_registered(scenario_table, open_source):
+    table = scenario_table(with_events("whole", XidEvent(FIRST, 10, 79)))
+    table.tick(12)
+    source = open_source(230)
+    assert set(column(source.read(), 230)) == {0}
+    assert source.read().xids == ()
