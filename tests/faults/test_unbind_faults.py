@@ -1,15 +1,14 @@
 """Faults while the driver is unbound from a GPU, as to give it to a virtual machine: no GPU stays open for long."""
 
-from pathlib import Path
-
 import pytest
 
 from exporter.node.simulation.document import CallFault, GpuLoss
 from exporter.node.simulation.scenario import load
-from tests.exporter.node.exporter_process import INTERVAL_MS, children
+from tests.exporter.node.exporter_process import INTERVAL_MS
 from tests.fakes.build import build
 from tests.faults.fault import Exposed, Fault, as_before, fault
 from tests.faults.test_source_faults import NO_DEVICES, TIMINGS, VALUES, down
+from tests.opened_gpus import opened_gpus
 from tests.waiting import until
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -18,18 +17,6 @@ INTERVAL = INTERVAL_MS / 1000
 FIRST = load("whole").document.devices[0].uuid
 RELEASE_SECONDS = 5.0
 """Within how many seconds no GPU is open any more."""
-
-
-def opened_gpus(node):
-    """The GPUs that the exporter and its reader process have open, as often as they have."""
-    opened = []
-    for pid in (node.process.pid, *children(node.process.pid)):
-        for entry in Path(f"/proc/{pid}/fd").glob("*"):
-            try:
-                opened.append(entry.readlink().name)
-            except OSError:  # it was closed, or its process has ended
-                continue
-    return [name for name in opened if ".nvidia" in name]
 
 
 def started(exporter, source):
@@ -42,7 +29,7 @@ def started(exporter, source):
         build(node.libraries)
         node.wait_until_up()
     before = Exposed(node.wait_for(lambda s: len(s.dcgm()) >= VALUES, "every value").text)
-    assert len(opened_gpus(node)) >= 8
+    assert len(opened_gpus(node.process.pid)) >= 8
     return node, before
 
 
@@ -50,7 +37,7 @@ def unbind(node, *events, for_=None):
     """Unbind the driver from the first GPU now, for so many seconds, and wait until no GPU is open."""
     node.set_events(*events, GpuLoss(FIRST, node.scenario_time() + 0.5, for_, state="detached"))
     until(lambda: node.table.scenario.at(node.scenario_time()).unbinds)
-    until(lambda: opened_gpus(node) == [], RELEASE_SECONDS)
+    until(lambda: opened_gpus(node.process.pid) == [], RELEASE_SECONDS)
 
 
 @fault(
@@ -73,7 +60,7 @@ def test_every_gpu_is_let_go_of_within_seconds_and_read_again_once_it_is_bound(e
     node, before = started(exporter, "nvml" if "NVML" in row.name else "dcgm")
     unbind(node, for_=2.0)
     row.wait_until_shown(node.scraper.get)
-    assert opened_gpus(node) == []
+    assert opened_gpus(node.process.pid) == []
     row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
 
 
@@ -88,7 +75,7 @@ def test_every_gpu_is_let_go_of_within_seconds_while_a_call_hangs(exporter, row)
     node, before = started(exporter, "nvml")
     unbind(node, CallFault("nvmlDeviceGetTemperatureV", hang=True, device=FIRST))
     row.wait_until_shown(node.scraper.get)
-    assert opened_gpus(node) == []
+    assert opened_gpus(node.process.pid) == []
     node.set_events()
     row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
 

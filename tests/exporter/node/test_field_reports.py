@@ -223,3 +223,12 @@ def test_report_23_a_gpu_that_falls_off_the_bus_is_down_and_the_other_seven_go_o
     assert made.dcgm(62.0, gpu="5") == set()
     for number in (0, 1, 2, 3, 4, 6, 7):
         assert len(made.dcgm(62.0, gpu=str(number))) == 8
+
+
+def test_report_71_a_gpu_that_dcgm_does_not_support_is_listed_and_costs_the_others_nothing(node):
+    old = {"event": "lost", "device": uuid_of(1), "at": 0.0, "state": "unsupported"}
+    made = node(whole(0), whole(1), events=[old])
+    exposed = made.exposed(1.0)
+    assert {labels["gpu"]: v for n, labels, v in exposed if n == "gpugauge_device_up"} == {"0": 1, "1": 0}
+    assert {labels["source"]: v for n, labels, v in exposed if n == "gpugauge_source_up"} == {"dcgm": 1}
+    assert (len(made.dcgm(2.0, gpu="0")), made.dcgm(2.0, gpu="1")) == (8, set())
