@@ -31,10 +31,9 @@ def running(tmp_path):
     """Starts an exporter of the scenario `whole` over one of the sources, which has read every value."""
 
     def start(source):
-        embedded = source == "embedded engine"
-        return running_exporter(
-            tmp_path, "nvml" if source == "nvml" else "dcgm", scenario="whole", embedded=embedded, ready=not embedded
-        )
+        name = "dcgm" if source == "embedded engine" else source
+        ready = source in ("nvml", "dcgm")
+        return running_exporter(tmp_path, name, scenario="whole", embedded=not ready, ready=ready)
 
     return start
 
@@ -103,7 +102,7 @@ def test_report_24_probes_wait_longer_than_a_slow_response():
     assert min(found) >= 3
 
 
-@pytest.mark.parametrize("source", ["nvml", "embedded engine"])
+@pytest.mark.parametrize("source", ["nvml", "embedded engine", "auto"])
 def test_report_25_no_gpu_stays_open_after_an_unbind_and_sigterm_ends_it_soon(running, source):
     with running(source) as node:
         before = settle(node)
@@ -111,6 +110,7 @@ def test_report_25_no_gpu_stays_open_after_an_unbind_and_sigterm_ends_it_soon(ru
         node.set_events(GpuLoss(THIRD, node.scenario_time() + 0.5, 2.0, state="detached"))
         until(lambda: node.table.scenario.at(node.scenario_time()).unbinds)
         until(lambda: opened_gpus(node.process.pid) == [], RELEASE_SECONDS)
+        node.wait_for(lambda s: not s.dcgm() and "driver_unbound" in s.text, "let go of")
         node.wait_for(lambda s: s.dcgm() == before.dcgm(), "bound again", before)
         node.set_events(CallFault("*", hang=True))
         until(lambda: node.table.scenario.at(node.scenario_time()).calls)

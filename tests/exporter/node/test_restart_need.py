@@ -16,9 +16,9 @@ from tests.fakes.scenario_table import VARIABLE, ScenarioTable
 from tests.waiting import until
 
 UP = SourceHealth("nvml", up=True, seconds=0.1)
-MISMATCH, STARTING, RESTARTING, LOST = (
+MISMATCH, STARTING, RESTARTING, UNBOUND, LOST = (
     SourceHealth("nvml", up=False, seconds=0.1, reason=reason)
-    for reason in ("driver_mismatch", "starting", "restarting", "connection_lost")
+    for reason in ("driver_mismatch", "starting", "restarting", "driver_unbound", "connection_lost")
 )
 
 
@@ -48,6 +48,7 @@ def test_a_restart_is_needed_once_the_reason_has_lasted_for_five_minutes(driver,
 
 def test_the_pauses_between_reader_processes_do_not_end_the_time(driver):
     assert noted(driver, MISMATCH, RESTARTING, STARTING, MISMATCH, RESTARTING) == MESSAGES["driver_mismatch"]
+    assert noted(driver, MISMATCH, UNBOUND, STARTING, MISMATCH) == MESSAGES["driver_mismatch"]
     assert noted(driver, RESTARTING, RESTARTING) is None
 
 
