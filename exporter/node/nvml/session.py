@@ -33,6 +33,11 @@ class NvmlSession:
     def __post_init__(self) -> None:
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self.clock)
 
+    @property
+    def has_gpus_open(self) -> bool:
+        """Whether NVML is initialized: also of a closed session, while the library is in use."""
+        return self._open_inits > 0
+
     def open(self) -> None:
         """Initialize the library unless a session is open.
 

@@ -90,14 +90,19 @@ class NvmlSource:
         """
         self._close_if_outdated()
         first = not self._session.is_open
-        self._session.open()
-        if self._unbound is not None and self._driver_events is None:
-            self._driver_events = DriverEvents(self._unbound)
+        if first:
+            self._end_driver_events()
+        try:
+            self._session.open()
+        finally:
+            self._watch_driver()
         try:
             return self._collect(time_budget(self._interval, first=first))
         except SourceError as error:
             self._free()
-            raise self._session.failed(error) from None
+            failed = self._session.failed(error)
+            self._watch_driver()
+            raise failed from None
 
     def want(self, fields: Sequence[WantedField]) -> None:
         """Read these fields from the next read on; the session, the XIDs and the samples of rates stay."""
@@ -112,17 +117,26 @@ class NvmlSource:
 
     def _free(self) -> None:
         in_use = self._calls.unreturned()
-        events, self._driver_events = self._driver_events, None
-        if events is not None:
-            events.stop()  # all at once: each needs a moment to end
+        if self._driver_events is not None:
+            self._driver_events.stop()  # all at once: each needs a moment to end
         for gpu in self._gpus.values():
             gpu.stop()
-        if events is not None:
-            events.close()
+        self._end_driver_events()
         for index, gpu in self._gpus.items():
             if index not in in_use:
                 gpu.close()
         self._gpus = {}
+
+    def _watch_driver(self) -> None:
+        """Watch the driver while NVML has the GPUs open: also after a failure, while a call that hangs uses them."""
+        if self._unbound is not None and self._driver_events is None and self._session.has_gpus_open:
+            self._driver_events = DriverEvents(self._unbound)
+
+    def _end_driver_events(self) -> None:
+        """End the watch, whose event set a shutdown of NVML frees."""
+        events, self._driver_events = self._driver_events, None
+        if events is not None:
+            events.close()
 
     def _collect(self, budget: float) -> Readings:
         taken_at = self._wall()

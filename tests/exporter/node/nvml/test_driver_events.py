@@ -9,6 +9,7 @@ import pytest
 from exporter.node.nvml.driver_events import DriverEvents
 from exporter.node.simulation.document import CallFault, GpuLoss
 from exporter.node.simulation.scenario import load
+from exporter.source import SourceError
 from tests.exporter.node.nvml.fixture import with_events
 from tests.waiting import until
 
@@ -48,7 +49,7 @@ def watched(reading):
 
     def start(*events):
         table, source = reading(*events)
-        until(lambda: source._driver_events.receives)
+        until(lambda: source._driver_events and source._driver_events.receives)
         return table, source
 
     return start
@@ -143,3 +144,26 @@ def test_beside_an_engine_it_has_a_session_of_its_own(scenario_table, noticed):
     events.close()
     with pytest.raises(pynvml.NVMLError_Uninitialized):
         pynvml.nvmlDeviceGetCount()
+
+
+def test_it_is_noticed_while_a_call_that_hangs_keeps_a_failed_session_open(watched, noticed):
+    hang = CallFault("nvmlDeviceGetTemperatureV", at=5, for_=30, hang=True, device=UUIDS[0])
+    table, source = watched(hang, CallFault("nvmlDeviceGetCount_v2", at=7, for_=60, status=9), unbound(3, 10))
+    table.tick(6)
+    source.read()
+    table.tick(8)
+    for _ in range(2):
+        with pytest.raises(SourceError, match="not loaded"):
+            source.read()
+    until(lambda: source._driver_events and source._driver_events.receives)
+    table.tick(11)
+    assert noticed.wait(60)
+    table.tick(40)
+
+
+def test_where_nothing_keeps_a_failed_session_open_nothing_is_watched(watched):
+    table, source = watched(CallFault("nvmlDeviceGetCount_v2", at=7, for_=60, status=9))
+    table.tick(8)
+    with pytest.raises(SourceError, match="not loaded"):
+        source.read()
+    assert threads() == []
