@@ -57,7 +57,7 @@ def _forget(arguments: Arguments) -> int:
 
 
 def _explain(arguments: Arguments) -> int:
-    from exporter.commands.explain import run  # noqa: PLC0415 - each program loads only its own libraries
+    from exporter.commands.explain.command import run  # noqa: PLC0415 - each program loads only its own libraries
 
     sys.stdout.write(run(arguments, time.time))
     return 0

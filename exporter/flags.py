@@ -317,7 +317,7 @@ _COMMANDS = (
     ),
     Command(
         "explain",
-        "Explain why a GPU pod is pending; without a pod, list all that are.",
+        "Explain why a GPU pod is pending; without a pod, list all pending GPU workloads and the free GPUs.",
         {
             "general": GENERAL,
             "output": (Flag("json", BOOLEAN, "write JSON"),),

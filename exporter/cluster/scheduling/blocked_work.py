@@ -25,6 +25,8 @@ class BlockedWork:
     queue: str
     requests: Amounts
     """Devices of all missing pods, by resource name."""
+    created: float
+    """Since when the controller exists, in seconds since the epoch."""
 
 
 def blocked_work(
@@ -35,7 +37,7 @@ def blocked_work(
     # A Workload is the queue's own record of a Job: the Job is not counted beside it.
     recorded = {(each.namespace, *each.owner) for each in found if each.kind == "Workload"}
     return [
-        BlockedWork(each.namespace, each.kind, each.name, reason, each.queue, each.requests)
+        BlockedWork(each.namespace, each.kind, each.name, reason, each.queue, each.requests, each.created)
         for each in found
         if (each.namespace, each.kind, each.name) not in recorded
         and (reason := _reason(each, events.get(each.uid, ()), now)) is not None

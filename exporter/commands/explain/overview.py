@@ -1,0 +1,84 @@
+"""Writes all pending GPU workloads and the free capacity of a cluster, as text and as JSON."""
+
+from collections.abc import Iterable
+
+from exporter.cluster.scheduling.blocked_work import blocked_work
+from exporter.cluster.scheduling.overview import Capacity, PendingWork, capacities, pending_work
+from exporter.cluster.view import ClusterView
+from exporter.commands.explain.text import age, aligned, amounts, as_json, lines, utc
+
+_PENDING = ("WORKLOAD", "TYPE", "PODS", "PENDING FOR", "REASON", "REQUESTS", "OLDEST POD")
+_CAPACITY = ("MODEL", "RESOURCE", "NODES", "ALLOCATABLE", "FREE", "SCHEDULABLE", "LARGEST FREE BLOCK")
+
+
+def overview(view: ClusterView, *, json: bool) -> str:
+    """All pending GPU workloads, the oldest first, and the free GPUs by model and resource."""
+    blocked = blocked_work(view.controllers, view.events, view.now)
+    pending = pending_work(view.pending, blocked)
+    known = view.nodes is not None and view.pods is not None
+    free = capacities(view.gpu_nodes(), view.pods or (), view.devices.by_node) if known else None
+    if json:
+        return as_json(
+            {
+                "pending": [_pending_facts(each) for each in pending],
+                "capacity": None if free is None else [_capacity_facts(each) for each in free],
+            }
+        )
+    return lines([*_pending_text(pending, view.now), "", *_capacity_text(free)])
+
+
+def _pending_text(pending: list[PendingWork], now: float) -> Iterable[str]:
+    if not pending:
+        return ["No GPU workload is pending."]
+    rows = [_pending_row(each, now) for each in pending]
+    return ["Pending GPU workloads:", *(f"  {line}" for line in aligned([_PENDING, *rows]))]
+
+
+def _pending_row(each: PendingWork, now: float) -> tuple[str, ...]:
+    return (
+        f"{each.namespace}/{each.name}",
+        each.type,
+        str(len(each.pods)),
+        age(now - each.since),
+        str(each.reason),
+        amounts(each.requests),
+        each.pods[0] if each.pods else "none yet",
+    )
+
+
+def _capacity_text(free: list[Capacity] | None) -> Iterable[str]:
+    if free is None:
+        return ["The nodes are not known, so no free GPUs are shown."]
+    if not free:
+        return ["No node offers GPUs."]
+    rows = [_capacity_row(each) for each in free]
+    return ["GPUs of the nodes:", *(f"  {line}" for line in aligned([_CAPACITY, *rows]))]
+
+
+def _capacity_row(each: Capacity) -> tuple[str, ...]:
+    numbers = (each.nodes, each.allocatable, each.free, each.schedulable, each.largest)
+    return (each.model or "unknown", each.resource, *map(str, numbers))
+
+
+def _pending_facts(each: PendingWork) -> dict[str, object]:
+    return {
+        "namespace": each.namespace,
+        "workload": each.name,
+        "workload_type": each.type,
+        "reason": str(each.reason),
+        "pending_since": utc(each.since),
+        "pods": list(each.pods),
+        "requests": dict(each.requests),
+    }
+
+
+def _capacity_facts(each: Capacity) -> dict[str, object]:
+    return {
+        "model": each.model,
+        "resource": each.resource,
+        "nodes": each.nodes,
+        "allocatable": each.allocatable,
+        "free": each.free,
+        "schedulable": each.schedulable,
+        "largest_free_block": each.largest,
+    }
