@@ -176,13 +176,13 @@ class SimulatedApiServer:
         self._changes.append(change)
         self._changed.notify_all()
 
-    def accept(self, kind: str, query: dict[str, str], headers: Mapping[str, str]) -> ApiRequest:
+    def accept(self, kind: str, query: dict[str, str], headers: Mapping[str, str], path: str = "") -> ApiRequest:
         """Record a request. What happens from now on affects it, even before it is served."""
         watch = query.get("watch") in ("true", "1")
         with self._changed:
             at = time.monotonic()
             authorization, agent = headers.get("Authorization", ""), headers.get("User-Agent", "")
-            request = ApiRequest(kind, watch, query, authorization, at, self._disconnects, agent, self._clears)
+            request = ApiRequest(kind, watch, query, authorization, at, self._disconnects, agent, self._clears, path)
             self._requests.append(request)
             return request
 
@@ -196,11 +196,11 @@ class SimulatedApiServer:
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or self._clears != request.clears, limit)
 
-    def next_fault(self, on: str, kind: str) -> ApiFault | None:
+    def next_fault(self, on: str, kind: str, path: str = "") -> ApiFault | None:
         """Take the first fault that affects such a request; None when there is none."""
         with self._changed:
             for index, fault in enumerate(self._faults):
-                if fault.on == on and fault.kind in (None, kind):
+                if fault.on == on and fault.kind in (None, kind) and fault.path in ("", path):
                     left = replace(fault, times=fault.times - 1)
                     self._faults[index : index + 1] = [left] if left.times else []
                     return fault

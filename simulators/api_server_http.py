@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import socket
 import sys
 import threading
@@ -18,6 +19,7 @@ ResourceName = str
 """The plural name of a kind, such as `pods`."""
 KINDS: tuple[ResourceName, ...] = ("pods", "nodes", "namespaces")
 """Kinds that are served from the start; `SimulatedApiServer.serve` adds others."""
+_OF_NAMESPACE = re.compile(r"(.*/)namespaces/([^/]+)/([^/]+)", re.ASCII)
 _COMPRESSED_FROM = 128 << 10
 """Bytes from which the API server compresses a response, for clients that accept gzip."""
 
@@ -29,6 +31,8 @@ class ApiFault:
     on: Literal["list", "watch"]
     kind: ResourceName | None = None
     """None: any kind."""
+    path: str = ""
+    """Only requests of exactly this path; empty: any path."""
     times: int = 1
     """How many requests it affects."""
     delay: float = 0.0
@@ -61,18 +65,19 @@ class ApiRequest:
     """The header User-Agent."""
     clears: int
     """How often the server's faults had been cleared until then. A delay ends at the next time."""
+    path: str = ""
 
 
 class ApiBackend(Protocol):
     """The methods of the API server that its HTTP side calls."""
 
-    def accept(self, kind: str, query: dict[str, str], headers: Mapping[str, str]) -> ApiRequest: ...
+    def accept(self, kind: str, query: dict[str, str], headers: Mapping[str, str], path: str = "") -> ApiRequest: ...
 
     def kind_at(self, path: str) -> str | None: ...
 
     def allows(self, authorization: str) -> bool: ...
 
-    def next_fault(self, on: str, kind: str) -> ApiFault | None: ...
+    def next_fault(self, on: str, kind: str, path: str = "") -> ApiFault | None: ...
 
     def page(self, kind: str, query: dict[str, str]) -> KubernetesObject | None: ...
 
@@ -146,9 +151,13 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
-        kind = self.server.backend.kind_at(parts.path)
+        kind, namespace = self._target(parts.path)
+        query = dict(parse_qsl(parts.query))
+        if namespace:
+            own = f"metadata.namespace={namespace}"
+            query["fieldSelector"] = ",".join(filter(None, (query.get("fieldSelector"), own)))
         headers = {name.title(): value for name, value in self.headers.items()}
-        request = self.server.backend.accept(kind or parts.path, dict(parse_qsl(parts.query)), headers)
+        request = self.server.backend.accept(kind or parts.path, query, headers, parts.path)
         if not self.server.backend.allows(request.authorization):
             self._send_error_status(401, "Unauthorized")
         elif kind is None:
@@ -156,8 +165,17 @@ class _RequestHandler(BaseHTTPRequestHandler):
         else:
             self._serve(request)
 
+    def _target(self, path: str) -> tuple[str | None, str]:
+        """The kind that is served at a path, and the namespace whose objects it is for; empty for all."""
+        kind = self.server.backend.kind_at(path)
+        found = _OF_NAMESPACE.fullmatch(path)
+        if kind is not None or found is None:
+            return kind, ""
+        group, namespace, name = found.groups()
+        return self.server.backend.kind_at(group + name), namespace
+
     def _serve(self, request: ApiRequest) -> None:
-        fault = self.server.backend.next_fault("watch" if request.watch else "list", request.kind)
+        fault = self.server.backend.next_fault("watch" if request.watch else "list", request.kind, request.path)
         if fault is not None and self._apply(fault, request):
             return
         if request.watch:

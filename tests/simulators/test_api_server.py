@@ -4,6 +4,8 @@ import json
 import math
 import socket
 import threading
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -159,3 +161,19 @@ def test_another_kind_is_served_once_that_is_asked_for(server):
     page = server.page("jobs", {})
     assert page["kind"] == "JobList"
     assert [item["metadata"]["name"] for item in page["items"]] == ["train"]
+
+
+def test_a_list_of_one_namespace_has_its_objects_alone_and_a_fault_can_be_that_of_one_path(server):
+    for namespace in ("a", "b"):
+        server.put("pods", objects.pod("p", namespace))
+    server.add_fault(ApiFault("list", path="/api/v1/pods", status=403))
+    server.start()
+    try:
+        with urllib.request.urlopen(server.url + "/api/v1/namespaces/a/pods?fieldSelector=metadata.name=p") as answer:
+            assert [each["metadata"]["namespace"] for each in json.load(answer)["items"]] == ["a"]
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(server.url + "/api/v1/pods")
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(server.url + "/api/v1/namespaces/a/absent")
+    finally:
+        server.stop()

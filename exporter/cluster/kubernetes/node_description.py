@@ -31,6 +31,13 @@ _GPU_LABELS = (
     "kubernetes.azure.com/accelerator",
 )
 """Labels of nodes with GPUs: GPU feature discovery's and those of providers, which are there before it runs."""
+MODEL_LABELS = (
+    "nvidia.com/gpu.product",
+    "cloud.google.com/gke-accelerator",
+    "k8s.amazonaws.com/accelerator",
+    "karpenter.k8s.aws/instance-gpu-name",
+)
+"""Labels whose value names the GPU model."""
 _NO_GPUS = frozenset({"", "false", "0"})
 
 NodeLabels = Mapping[str, str | None]

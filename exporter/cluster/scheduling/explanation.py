@@ -1,5 +1,6 @@
 """Explains why a GPU pod is pending: what it asks for, and what keeps it off each node with GPUs. No I/O, no state."""
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from exporter.cluster.kubernetes.records import Amounts, Node, Pod
 from exporter.cluster.scheduling.free_capacity import NodeDevices, NodeGroup, node_groups, requested
 from exporter.cluster.scheduling.node_fit import Fit, fit
-from exporter.cluster.scheduling.node_selection import available, tolerated
+from exporter.cluster.scheduling.node_selection import available, taint_text, untolerated
 from exporter.cluster.scheduling.pending_pods import ClusterObjects, PendingPod
 from exporter.cluster.scheduling.pending_reason import PendingReason
 
@@ -73,7 +74,11 @@ class Explanation:
 def explain(pending: PendingPod, objects: ClusterObjects) -> Explanation:
     """Explain one pending pod."""
     pod, reason = pending.pod, pending.reason
-    values = {"namespace": pod.namespace, "pod": pod.name, "nominated": pod.plan.nominated or "<node>"}
+    values = {
+        "namespace": shlex.quote(pod.namespace),
+        "pod": shlex.quote(pod.name),
+        "nominated": shlex.quote(pod.plan.nominated) if pod.plan.nominated else "<node>",
+    }
     return Explanation(
         pod.namespace,
         pod.name,
@@ -111,7 +116,8 @@ def _text(result: Fit, pod: Pod, node: Node, group: NodeGroup) -> str:
         case Fit.NOT_SELECTED:
             return "not allowed by node selector or node affinity"
         case Fit.TAINTED:
-            return f"taint that the pod does not tolerate: {_taints(pod, group)}"
+            taints = ", ".join(map(taint_text, untolerated(pod.constraints, group.taints)))
+            return f"taint that the pod does not tolerate: {taints}"
         case Fit.NODES_UNAVAILABLE:
             return f"not usable: {_state(pod, node)}"
         case Fit.GPUS_UNAVAILABLE:
@@ -124,14 +130,6 @@ def _text(result: Fit, pod: Pod, node: Node, group: NodeGroup) -> str:
 def _amounts(devices: NodeDevices, pod: Pod) -> str:
     free, allocatable = dict(devices.free), dict(devices.allocatable)
     return ", ".join(f"{free.get(name, 0)} of {allocatable.get(name, 0)} {name} free" for name, _ in pod.requests)
-
-
-def _taints(pod: Pod, group: NodeGroup) -> str:
-    return ", ".join(
-        f"{key}={value}:{effect}" if value else f"{key}:{effect}"
-        for key, value, effect in group.taints
-        if not tolerated(pod.constraints, ((key, value, effect),))
-    )
 
 
 def _state(pod: Pod, node: Node) -> str:

@@ -80,6 +80,17 @@ def tolerated(constraints: SchedulingConstraints, taints: tuple[Taint, ...]) -> 
     return all(_of_state(taint[0]) or _tolerates_one(constraints, taint) for taint in taints)
 
 
+def untolerated(constraints: SchedulingConstraints, taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    """Somebody's taints that the pod does not tolerate."""
+    return tuple(taint for taint in taints if not tolerated(constraints, (taint,)))
+
+
+def taint_text(taint: Taint) -> str:
+    """Write a taint as kubectl does."""
+    key, value, effect = taint
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
 def available(constraints: SchedulingConstraints, node: Schedulability) -> bool:
     """Whether the node is in a state in which the pod can use it: most pods only a ready one that is not cordoned."""
     states = [taint for taint in node.taints if _of_state(taint[0])]

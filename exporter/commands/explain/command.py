@@ -1,14 +1,14 @@
 """Runs `gpugauge explain`: reads the objects that the command line names and returns the text."""
 
 from collections.abc import Callable
+from contextlib import closing
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.view import ClusterView
 from exporter.commands.explain.overview import overview
 from exporter.commands.explain.pod_report import pod_report
-from exporter.commands.explain.sources import view_of_cluster, view_of_files
+from exporter.commands.explain.sources import ApiSource, FileSource, ObjectSource
 from exporter.config import Arguments, ConfigError
-from exporter.gpu_names import gpu_resources
+from exporter.gpu_names import GpuResources, gpu_resources
 
 
 def run(arguments: Arguments, clock: Callable[[], float]) -> str:
@@ -18,10 +18,9 @@ def run(arguments: Arguments, clock: Callable[[], float]) -> str:
         raise ConfigError(f"explain takes one NAMESPACE/POD, and was given {' '.join(arguments.operands)}")
     name = arguments.operands[0] if arguments.operands else ""
     if arguments.objects:
-        view = view_of_files(arguments.objects, gpus, now)
-    else:
-        view = view_of_cluster(_config(arguments), gpus, now)
-    return report(view, name, json=arguments.json)
+        return report(FileSource(arguments.objects), gpus, now, name, json=arguments.json)
+    with closing(ApiSource(_config(arguments))) as source:
+        return report(source, gpus, now, name, json=arguments.json)
 
 
 def _config(arguments: Arguments) -> ClusterConfig:
@@ -32,6 +31,7 @@ def _config(arguments: Arguments) -> ClusterConfig:
     )
 
 
-def report(view: ClusterView, name: str, *, json: bool) -> str:
+def report(source: ObjectSource, gpus: GpuResources, now: float, name: str, *, json: bool) -> str:
     """Explain one pod, or list all pending GPU workloads. Raises ConfigError when there is no such pending pod."""
-    return pod_report(view, name, json=json) if name else overview(view, json=json)
+    view = source.view(gpus, now)
+    return pod_report(source, view, name, json=json) if name else overview(view, json=json)

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 
-from exporter.cluster.kubernetes.records import Pod
 from exporter.cluster.scheduling.explanation import Explanation, explain
 from exporter.cluster.scheduling.pending_pods import PendingPod
 from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.spec_review import SpecFinding
 from exporter.cluster.view import ClusterView, objects_of
+from exporter.commands.explain.pod_review import mistakes
+from exporter.commands.explain.sources import ObjectSource
 from exporter.commands.explain.text import age, amounts, as_json, lines, utc
 from exporter.config import ConfigError
 
@@ -14,28 +16,41 @@ _NAMED_NODES = 4
 """How many nodes of a group are named."""
 
 
-def pod_report(view: ClusterView, name: str, *, json: bool) -> str:
-    """Explain one pod, named as namespace/pod. Raises ConfigError when it is not pending."""
-    found = _explanation(view, name)
-    return as_json(_facts(found)) if json else lines(_text(found, view.now))
+def pod_report(source: ObjectSource, view: ClusterView, name: str, *, json: bool) -> str:
+    """Explain one pod, named as namespace/pod, and review its spec.
 
-
-def _explanation(view: ClusterView, name: str) -> Explanation:
+    Raises ConfigError for a pod that is not pending and in whose spec no mistake is found.
+    """
     namespace, _, pod = name.rpartition("/")
     namespace = namespace or "default"
-
-    def named(each: Pod) -> bool:
-        return (each.namespace, each.name) == (namespace, pod)
-
-    pending = next((each for each in view.pending if named(each.pod)), None)
-    rejected = next((each for each in view.rejected if named(each)), None)
-    if pending is None and rejected is not None:
-        pending = PendingPod(rejected, PendingReason.ADMISSION_FAILED)
-    if pending is None:
-        known = any(named(each) for each in view.pods or ())
+    found = mistakes(source.pod(namespace, pod), view)
+    explanation = _explanation(view, namespace, pod)
+    if explanation is None and not found:
+        known = any((each.namespace, each.name) == (namespace, pod) for each in view.pods or ())
         state = "is not pending" if known else "is no GPU pod that is known here, or has ended"
         raise ConfigError(f"{namespace}/{pod} {state}")
-    return explain(pending, objects_of(view))
+    if json:
+        head = {"namespace": namespace, "pod": pod} if explanation is None else _facts(explanation)
+        return as_json({**head, "mistakes": [each._asdict() for each in found]})
+    head_lines = [f"{namespace}/{pod}: not pending"] if explanation is None else _text(explanation, view.now)
+    return lines([*head_lines, *_review(found)])
+
+
+def _explanation(view: ClusterView, namespace: str, name: str) -> Explanation | None:
+    """The explanation of a pod, None for one that is not pending."""
+    pods = (each for each in view.pending if (each.pod.namespace, each.pod.name) == (namespace, name))
+    pending = next(pods, None)
+    rejected = next((each for each in view.rejected if (each.namespace, each.name) == (namespace, name)), None)
+    if pending is None and rejected is not None:
+        pending = PendingPod(rejected, PendingReason.ADMISSION_FAILED)
+    return None if pending is None else explain(pending, objects_of(view))
+
+
+def _review(found: tuple[SpecFinding, ...]) -> Iterable[str]:
+    if found:
+        yield from ("", "Mistakes in the pod's spec:")
+    for each in found:
+        yield from (f"  {each.mistake}: {each.text}", f"    {each.command}")
 
 
 def _text(found: Explanation, now: float) -> Iterable[str]:

@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.api import ApiError, KubernetesApi, open_api
@@ -20,27 +20,54 @@ from exporter.gpu_names import GpuResources
 
 _OPTIONAL_REASONS = (WatchReason.FORBIDDEN, WatchReason.NOT_SERVED)
 
-
-def view_of_files(names: Sequence[str], gpus: GpuResources, now: float) -> ClusterView:
-    """Read objects from files as `kubectl get -o json` writes them. Raises ConfigError.
-
-    A kind of which no file has an object is one that was not read.
-    """
-    found: dict[str, list[Any]] = defaultdict(list)
-    for name in names:
-        for item in _items(name):
-            found[str(item.get("kind"))].append(item)
-    views = []
-    for kind in object_kinds(gpus):
-        records: dict[str, ClusterObject] | None = None
-        if kind.object in found:
-            body = {"metadata": {"resourceVersion": "1"}, "items": found[kind.object]}
-            records = kind.codec.page(json.dumps(body).encode()).records
-        views.append(_view(kind, records, now))
-    return view_of(now, gpus, tuple(views), ClusterHistory())
+RawObject = dict[str, Any]
+"""An object as the API server writes it."""
 
 
-def _items(name: str) -> list[dict[str, Any]]:
+class ObjectSource(Protocol):
+    """Reads the objects of a cluster. Every method raises ConfigError."""
+
+    def view(self, gpus: GpuResources, now: float) -> ClusterView:
+        """All objects that reasons are found from; `now` is in seconds since the epoch."""
+        ...
+
+    def pod(self, namespace: str, name: str) -> RawObject | None:
+        """One pod, None where there is none or it may not be read."""
+        ...
+
+
+class FileSource:
+    """Objects of files as `kubectl get -o json` writes them. A kind of which no file has an object was not read."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Read the files. Raises ConfigError."""
+        self._found: dict[str, list[RawObject]] = defaultdict(list)
+        for name in names:
+            for item in _items(name):
+                self._found[str(item.get("kind"))].append(item)
+
+    def view(self, gpus: GpuResources, now: float) -> ClusterView:
+        """All objects of the files."""
+        views = []
+        for kind in object_kinds(gpus):
+            records: dict[str, ClusterObject] | None = None
+            if kind.object in self._found:
+                body = {"metadata": {"resourceVersion": "1"}, "items": self._found[kind.object]}
+                records = kind.codec.page(json.dumps(body).encode()).records
+            views.append(_view(kind, records, now))
+        return view_of(now, gpus, tuple(views), ClusterHistory())
+
+    def pod(self, namespace: str, name: str) -> RawObject | None:
+        """The pod, None where no file has it. A manifest may leave its namespace out."""
+        return next((each for each in self._found["Pod"] if _named(each, namespace, name)), None)
+
+
+def _named(given: RawObject, namespace: str, name: str) -> bool:
+    meta = given.get("metadata")
+    return isinstance(meta, dict) and (meta.get("namespace") or "default", meta.get("name")) == (namespace, name)
+
+
+def _items(name: str) -> list[RawObject]:
     try:
         parsed = json.loads(Path(name).read_bytes())
     except (OSError, ValueError) as error:
@@ -51,18 +78,46 @@ def _items(name: str) -> list[dict[str, Any]]:
     return items
 
 
-def view_of_cluster(config: ClusterConfig, gpus: GpuResources, now: float) -> ClusterView:
-    """List the objects of a cluster; optional ones that may not be read are left out. Raises ConfigError."""
-    views = []
-    try:
-        api = open_api(config)
+class ApiSource:
+    """Objects of a cluster; optional ones that may not be read are left out."""
+
+    def __init__(self, config: ClusterConfig) -> None:
+        """Connect as the configuration specifies. Raises ConfigError."""
+        self._config = config
         try:
-            views = [_view(kind, _records(api, kind, config), now) for kind in object_kinds(gpus)]
-        finally:
-            api.close()
-    except ApiError as error:
-        raise ConfigError(str(error)) from error
-    return view_of(now, gpus, tuple(views), ClusterHistory())
+            self._api = open_api(config)
+        except ApiError as error:
+            raise ConfigError(str(error)) from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._api.close()
+
+    def view(self, gpus: GpuResources, now: float) -> ClusterView:
+        """List all objects."""
+        try:
+            views = [_view(kind, _records(self._api, kind, self._config), now) for kind in object_kinds(gpus)]
+        except ApiError as error:
+            raise ConfigError(str(error)) from error
+        return view_of(now, gpus, tuple(views), ClusterHistory())
+
+    def pod(self, namespace: str, name: str) -> RawObject | None:
+        """Ask for one pod."""
+        found = self._objects(f"/api/v1/namespaces/{namespace}/pods", f"metadata.name={name}")
+        return next(iter(found), None)
+
+    def _objects(self, path: str, selector: str) -> list[RawObject]:
+        """List the objects that a field selector selects; none where they may not be read."""
+        try:
+            body = self._api.page(path, {"fieldSelector": selector})
+            items = json.loads(body).get("items")
+        except ApiError as error:
+            if error.reason not in _OPTIONAL_REASONS:
+                raise ConfigError(str(error)) from error
+            return []
+        except (ValueError, AttributeError) as error:
+            raise ConfigError(f"the API server's answer cannot be read: {error}") from error
+        return [each for each in items or () if isinstance(each, dict)]
 
 
 def _records(api: KubernetesApi, kind: ObjectKind, config: ClusterConfig) -> dict[str, ClusterObject] | None:

@@ -9,7 +9,7 @@ import pytest
 from exporter.cli import parse
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.commands.explain.command import report, run
-from exporter.commands.explain.sources import view_of_files
+from exporter.commands.explain.sources import FileSource
 from exporter.config import ConfigError
 from simulators import objects
 from simulators.api_server import SimulatedApiServer
@@ -65,7 +65,7 @@ def recorded(tmp_path, name):
 )
 def test_the_explanation_of_each_reason_is_as_recorded(reason, case, pod, tmp_path, golden):
     file, at = recorded(tmp_path, case)
-    text = report(view_of_files([file], GPUS, at + 300), f"case-{case[:3]}/{pod}", json=False)
+    text = report(FileSource([file]), GPUS, at + 300, f"case-{case[:3]}/{pod}", json=False)
     assert text.startswith(f"case-{case[:3]}/{pod}: {reason}\n")
     golden(text, GOLDEN / f"{reason}.txt")
 
@@ -74,7 +74,7 @@ def test_the_explanation_of_a_quota_is_as_recorded(tmp_path, golden):
     message = "Pod default/p is rejected in PreFilter because ElasticQuota team is more than Max"
     pod = objects.unschedulable(objects.pod("p", created=NOW - 600), message, NOW - 590)
     file = listed(tmp_path / "objects.json", [pod])
-    golden(report(view_of_files([file], GPUS, NOW), "p", json=False), GOLDEN / "quota.txt")
+    golden(report(FileSource([file]), GPUS, NOW, "p", json=False), GOLDEN / "quota.txt")
 
 
 def test_every_reason_has_an_example():
@@ -83,7 +83,7 @@ def test_every_reason_has_an_example():
 
 def test_json_has_the_same_facts(tmp_path):
     file, at = recorded(tmp_path, "103-pools")
-    found = json.loads(report(view_of_files([file], GPUS, at), "case-103/frag-in-pool", json=True))
+    found = json.loads(report(FileSource([file]), GPUS, at, "case-103/frag-in-pool", json=True))
     assert found["reason"] == "fragmentation"
     assert found["requests"] == {"nvidia.com/gpu": 4}
     assert found["nodes"][0] == {"finding": "3 of 4 nvidia.com/gpu free: too few", "names": ["a1", "a2"]}
@@ -92,7 +92,7 @@ def test_json_has_the_same_facts(tmp_path):
 def test_what_a_terminal_would_act_on_is_not_written(tmp_path):
     hostile = objects.unschedulable(objects.pod("p", created=NOW - 60), "\x1b[31m0/1 nodes\nare available\x07", NOW)
     file = listed(tmp_path / "objects.json", [hostile])
-    text = report(view_of_files([file], GPUS, NOW), "p", json=False)
+    text = report(FileSource([file]), GPUS, NOW, "p", json=False)
     assert "The scheduler wrote:  [31m0/1 nodes are available " in text
     assert all(line.isprintable() for line in text.splitlines())
 
@@ -100,7 +100,7 @@ def test_what_a_terminal_would_act_on_is_not_written(tmp_path):
 def test_of_many_equal_nodes_a_few_are_named(tmp_path):
     nodes = [objects.node(f"n{number}", {"nvidia.com/gpu": 1}, objects.gpu_labels("L4", 1)) for number in range(9)]
     file = listed(tmp_path / "objects.json", [objects.pod("p", requests={"nvidia.com/gpu": 2}), *nodes])
-    text = report(view_of_files([file], GPUS, NOW), "p", json=False)
+    text = report(FileSource([file]), GPUS, NOW, "p", json=False)
     assert (
         "  9 nodes (n0, n1, n2, n3 and 5 more), each: 1 of 1 nvidia.com/gpu free: too few even when all are free"
         in text
@@ -114,7 +114,7 @@ def test_of_many_equal_nodes_a_few_are_named(tmp_path):
 def test_a_pod_that_is_not_pending_is_one_message(tmp_path, name, message):
     file = listed(tmp_path / "objects.json", [objects.running(objects.pod("runs"), "n1")])
     with pytest.raises(ConfigError, match=message):
-        report(view_of_files([file], GPUS, NOW), name, json=False)
+        report(FileSource([file]), GPUS, NOW, name, json=False)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"items": 7}', '{"items": [7]}'])
@@ -122,12 +122,12 @@ def test_a_file_that_cannot_be_read_is_one_message_that_names_it(tmp_path, text)
     path = tmp_path / "objects.json"
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"objects\.json"):
-        view_of_files([str(path)], GPUS, NOW)
+        FileSource([str(path)])
 
 
 def test_a_missing_file_is_one_message_that_names_it():
     with pytest.raises(ConfigError, match=r"absent\.json"):
-        view_of_files(["absent.json"], GPUS, NOW)
+        FileSource(["absent.json"])
 
 
 @pytest.fixture

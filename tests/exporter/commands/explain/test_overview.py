@@ -4,7 +4,7 @@ import json
 
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.view import view_of
-from exporter.commands.explain.command import report
+from exporter.commands.explain.overview import overview
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, NOW
 from tests.exporter.cluster.store_views import listed
@@ -15,7 +15,7 @@ H100, L4 = (objects.gpu_labels(product, 8) for product in ("NVIDIA-H100-80GB-HBM
 
 def text(*, as_json=False, **given):
     view = view_of(NOW, GPUS, listed(NOW, **given), ClusterHistory())
-    return report(view, "", json=as_json)
+    return overview(view, json=as_json)
 
 
 def suspended(name, age):

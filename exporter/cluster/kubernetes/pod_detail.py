@@ -1,0 +1,68 @@
+"""What an explanation reads of one pod beyond its record: containers, images, environment and the kubelet's messages.
+
+The watcher keeps none of this. Types are as lax as those of `wire.py`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from exporter.cluster.kubernetes.wire import ObjectMeta, PodCondition, Quantities
+
+
+class Variable(msgspec.Struct, gc=False):
+    """An environment variable; without a value it comes from another object."""
+
+    name: str = ""
+    value: str | None = None
+
+
+class DetailedResources(msgspec.Struct, gc=False):
+    requests: Quantities = None
+    limits: Quantities = None
+    claims: list[Any] | None = None
+
+
+class DetailedContainer(msgspec.Struct, gc=False):
+    name: str = ""
+    image: str | None = None
+    env: list[Variable] | None = None
+    resources: DetailedResources | None = None
+
+    def amounts(self) -> dict[str, str | int | float]:
+        """What it asks for by resource name, by limits or by requests."""
+        resources = self.resources or DetailedResources()
+        return {**(resources.limits or {}), **(resources.requests or {})}
+
+
+class _Spec(msgspec.Struct, gc=False, rename="camel"):
+    containers: list[DetailedContainer] | None = None
+    init_containers: list[DetailedContainer] | None = None
+
+
+class _Status(msgspec.Struct, gc=False):
+    phase: str | None = None
+    message: str | None = None
+    conditions: list[PodCondition] | None = None
+
+
+class PodDetail(msgspec.Struct, gc=False):
+    """One pod."""
+
+    metadata: ObjectMeta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    def containers(self) -> Iterator[DetailedContainer]:
+        """All its containers, also those that initialize it."""
+        yield from self.spec.init_containers or ()
+        yield from self.spec.containers or ()
+
+
+def detail(given: dict[str, Any]) -> PodDetail | None:
+    """Decode a pod; return None for one that cannot be read."""
+    try:
+        return msgspec.convert(given, PodDetail)
+    except msgspec.ValidationError:
+        return None
