@@ -317,7 +317,7 @@ _COMMANDS = (
     ),
     Command(
         "explain",
-        "Explain why a GPU pod is pending; without a pod, list all pending GPU workloads and the free GPUs.",
+        "Explain why a GPU pod is pending or a node offers no GPUs; without a name, list all pending.",
         {
             "general": GENERAL,
             "output": (Flag("json", BOOLEAN, "write JSON"),),
@@ -326,7 +326,7 @@ _COMMANDS = (
             ),
             "API server": API_SERVER,
         },
-        operands="[NAMESPACE/POD]",
+        operands="[NAMESPACE/POD | node/NAME]",
     ),
     Command(
         "forget",

@@ -36,23 +36,56 @@ class DetailedContainer(msgspec.Struct, gc=False):
         return {**(resources.limits or {}), **(resources.requests or {})}
 
 
-class _Spec(msgspec.Struct, gc=False, rename="camel"):
+class _PodSpecDetail(msgspec.Struct, gc=False, rename="camel"):
     containers: list[DetailedContainer] | None = None
     init_containers: list[DetailedContainer] | None = None
 
 
-class _Status(msgspec.Struct, gc=False):
+class StateDetail(msgspec.Struct, gc=False, rename="camel"):
+    """Why a container waits, or how it ended."""
+
+    reason: str | None = None
+    message: str | None = None
+    exit_code: int | None = None
+
+
+class ContainerStates(msgspec.Struct, gc=False):
+    waiting: StateDetail | None = None
+    terminated: StateDetail | None = None
+
+
+class ContainerReport(msgspec.Struct, gc=False, rename="camel"):
+    """What the kubelet says of a container."""
+
+    name: str = ""
+    image: str | None = None
+    ready: bool | None = None
+    state: ContainerStates | None = None
+    last_state: ContainerStates | None = None
+
+    def now(self) -> ContainerStates:
+        """Its state now; empty while it runs."""
+        return self.state or ContainerStates()
+
+    def ended(self) -> StateDetail | None:
+        """How it ended last."""
+        return self.now().terminated or (self.last_state or ContainerStates()).terminated
+
+
+class _PodStatus(msgspec.Struct, gc=False, rename="camel"):
     phase: str | None = None
     message: str | None = None
     conditions: list[PodCondition] | None = None
+    container_statuses: list[ContainerReport] | None = None
+    init_container_statuses: list[ContainerReport] | None = None
 
 
 class PodDetail(msgspec.Struct, gc=False):
     """One pod."""
 
     metadata: ObjectMeta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
+    spec: _PodSpecDetail = msgspec.field(default_factory=_PodSpecDetail)
+    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
     def containers(self) -> Iterator[DetailedContainer]:
         """All its containers, also those that initialize it."""

@@ -4,18 +4,21 @@ from collections.abc import Callable
 from contextlib import closing
 
 from exporter.cluster.config import ClusterConfig
+from exporter.commands.explain.node_report import node_report
 from exporter.commands.explain.overview import overview
 from exporter.commands.explain.pod_report import pod_report
 from exporter.commands.explain.sources import ApiSource, FileSource, ObjectSource
 from exporter.config import Arguments, ConfigError
 from exporter.gpu_names import GpuResources, gpu_resources
 
+_NODE = "node/"
+
 
 def run(arguments: Arguments, clock: Callable[[], float]) -> str:
     """Read the objects that the command line names and return the text. Raises ConfigError."""
     gpus, now = gpu_resources(arguments.nvidia_resource_names), clock()
     if len(arguments.operands) > 1:
-        raise ConfigError(f"explain takes one NAMESPACE/POD, and was given {' '.join(arguments.operands)}")
+        raise ConfigError(f"explain takes one NAMESPACE/POD or node/NAME, and was given {' '.join(arguments.operands)}")
     name = arguments.operands[0] if arguments.operands else ""
     if arguments.objects:
         return report(FileSource(arguments.objects), gpus, now, name, json=arguments.json)
@@ -32,6 +35,8 @@ def _config(arguments: Arguments) -> ClusterConfig:
 
 
 def report(source: ObjectSource, gpus: GpuResources, now: float, name: str, *, json: bool) -> str:
-    """Explain one pod, or list all pending GPU workloads. Raises ConfigError when there is no such pending pod."""
+    """Explain one pod or one node, or list all pending GPU workloads. Raises ConfigError for one that is not known."""
     view = source.view(gpus, now)
+    if name.startswith(_NODE):
+        return node_report(source, view, name.removeprefix(_NODE), json=json)
     return pod_report(source, view, name, json=json) if name else overview(view, json=json)

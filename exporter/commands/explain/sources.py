@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.api import ApiError, KubernetesApi, open_api
@@ -35,6 +36,14 @@ class ObjectSource(Protocol):
         """One pod, None where there is none or it may not be read."""
         ...
 
+    def node(self, name: str) -> RawObject | None:
+        """One node, None where there is none or it may not be read."""
+        ...
+
+    def pods_on(self, node: str) -> list[RawObject] | None:
+        """The pods that are bound to a node, None where they may not be read."""
+        ...
+
 
 class FileSource:
     """Objects of files as `kubectl get -o json` writes them. A kind of which no file has an object was not read."""
@@ -61,10 +70,24 @@ class FileSource:
         """The pod, None where no file has it. A manifest may leave its namespace out."""
         return next((each for each in self._found["Pod"] if _named(each, namespace, name)), None)
 
+    def node(self, name: str) -> RawObject | None:
+        """The node, None where no file has it."""
+        return next((each for each in self._found["Node"] if _part(each, "metadata").get("name") == name), None)
+
+    def pods_on(self, node: str) -> list[RawObject] | None:
+        """The pods that are bound to the node, None where no file has pods."""
+        pods = self._found["Pod"]
+        return [each for each in pods if _part(each, "spec").get("nodeName") == node] if pods else None
+
 
 def _named(given: RawObject, namespace: str, name: str) -> bool:
-    meta = given.get("metadata")
-    return isinstance(meta, dict) and (meta.get("namespace") or "default", meta.get("name")) == (namespace, name)
+    meta = _part(given, "metadata")
+    return (meta.get("namespace") or "default", meta.get("name")) == (namespace, name)
+
+
+def _part(given: RawObject, name: str) -> dict[str, Any]:
+    part = given.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def _items(name: str) -> list[RawObject]:
@@ -103,18 +126,27 @@ class ApiSource:
 
     def pod(self, namespace: str, name: str) -> RawObject | None:
         """Ask for one pod."""
-        found = self._objects(f"/api/v1/namespaces/{namespace}/pods", f"metadata.name={name}")
-        return next(iter(found), None)
+        return self._one(f"/api/v1/namespaces/{quote(namespace)}/pods", name)
 
-    def _objects(self, path: str, selector: str) -> list[RawObject]:
-        """List the objects that a field selector selects; none where they may not be read."""
+    def node(self, name: str) -> RawObject | None:
+        """Ask for one node."""
+        return self._one("/api/v1/nodes", name)
+
+    def pods_on(self, node: str) -> list[RawObject] | None:
+        """List the pods that are bound to one node."""
+        return self._objects("/api/v1/pods", f"spec.nodeName={node}")
+
+    def _one(self, path: str, name: str) -> RawObject | None:
+        return next(iter(self._objects(path, f"metadata.name={name}") or ()), None)
+
+    def _objects(self, path: str, selector: str) -> list[RawObject] | None:
+        """List the objects that a field selector selects; None where they may not be read."""
         try:
-            body = self._api.page(path, {"fieldSelector": selector})
-            items = json.loads(body).get("items")
+            items = json.loads(self._api.page(path, {"fieldSelector": selector})).get("items")
         except ApiError as error:
             if error.reason not in _OPTIONAL_REASONS:
                 raise ConfigError(str(error)) from error
-            return []
+            return None
         except (ValueError, AttributeError) as error:
             raise ConfigError(f"the API server's answer cannot be read: {error}") from error
         return [each for each in items or () if isinstance(each, dict)]

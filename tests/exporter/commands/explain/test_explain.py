@@ -160,5 +160,5 @@ def test_the_pod_may_stand_before_or_after_the_flags():
     assert parse(["explain", "--json", "a/b"], {}).operands == ("a/b",)
     assert parse(["explain", "a/b", "--objects", "x", "--objects=y"], {}).objects == ("x", "y")
     assert parse(["explain"], {}).operands == ()
-    with pytest.raises(ConfigError, match="explain takes one NAMESPACE/POD, and was given a b"):
+    with pytest.raises(ConfigError, match="explain takes one NAMESPACE/POD or node/NAME, and was given a b"):
         run(parse(["explain", "a", "b"], {}), lambda: NOW)
