@@ -323,6 +323,7 @@ _COMMANDS = (
             "output": (Flag("json", BOOLEAN, "write JSON"),),
             "objects": (
                 Flag("objects", FILES, "read files of `kubectl get pods,nodes -A -o json` instead of a cluster"),
+                Flag("watcher", text_value("URL"), "address of a watcher, asked for what the credentials do not show"),
             ),
             "API server": API_SERVER,
         },

@@ -16,6 +16,7 @@ from exporter.gpu_names import GpuResources
 _UNSUCCESSFUL = {"fieldSelector": "status.phase!=Succeeded"}
 """Most pods of a batch cluster have succeeded. Failed ones are counted by why they failed."""
 _DRA = tuple(f"/apis/resource.k8s.io/{version}/" for version in ("v1", "v1beta2", "v1beta1"))
+_KARPENTER = ("/apis/karpenter.sh/v1/", "/apis/karpenter.sh/v1beta1/")
 _NO_KEYS: Keys = MappingProxyType({})
 _KUEUE = tuple(f"/apis/kueue.x-k8s.io/{version}/" for version in ("v1beta2", "v1beta1"))
 
@@ -34,6 +35,13 @@ class ObjectKind:
     query: dict[str, str] = field(default_factory=dict)
     """Parameters of every list and watch."""
     optional: bool = False
+    namespaced: bool = True
+    """Whether its objects are in namespaces, so that those of one can be listed alone."""
+
+    def paths_in(self, namespace: str) -> tuple[str, ...]:
+        """Where the objects of one namespace are requested."""
+        split = (path.rpartition("/") for path in self.paths)
+        return tuple(f"{group}/namespaces/{namespace}/{name}" for group, _, name in split)
 
 
 def object_kinds(gpus: GpuResources, namespace_keys: Keys = _NO_KEYS) -> tuple[ObjectKind, ...]:
@@ -43,7 +51,7 @@ def object_kinds(gpus: GpuResources, namespace_keys: Keys = _NO_KEYS) -> tuple[O
         *_needed(gpus, namespace_keys),
         *_of_devices(gpus),
         *_of_controllers(gpus),
-        _optional("nodepools", "NodePool", ("/apis/karpenter.sh/v1/", "/apis/karpenter.sh/v1beta1/"), pools),
+        _optional("nodepools", "NodePool", _KARPENTER, pools, namespaced=False),
         _optional(
             "resourcequotas",
             "ResourceQuota",
@@ -60,8 +68,8 @@ def _needed(gpus: GpuResources, keys: Keys) -> tuple[ObjectKind, ...]:
     nodes = ObjectCodec(wire.WireNode, lambda node: conversion.node(node, gpus))
     return (
         ObjectKind("pods", "Pod", ("/api/v1/pods",), pods, _UNSUCCESSFUL),
-        ObjectKind("nodes", "Node", ("/api/v1/nodes",), nodes),
-        ObjectKind("namespaces", "Namespace", ("/api/v1/namespaces",), namespaces),
+        ObjectKind("nodes", "Node", ("/api/v1/nodes",), nodes, namespaced=False),
+        ObjectKind("namespaces", "Namespace", ("/api/v1/namespaces",), namespaces, namespaced=False),
     )
 
 
@@ -77,13 +85,18 @@ def _of_devices(gpus: GpuResources) -> tuple[ObjectKind, ...]:
             ObjectCodec(devices.WireClaimTemplate, devices.claim_template),
         ),
         _optional(
-            "resourceslices", "ResourceSlice", _DRA, ObjectCodec(devices.WireResourceSlice, devices.resource_slice)
+            "resourceslices",
+            "ResourceSlice",
+            _DRA,
+            ObjectCodec(devices.WireResourceSlice, devices.resource_slice),
+            namespaced=False,
         ),
         _optional(
             "deviceclasses",
             "DeviceClass",
             _DRA,
             ObjectCodec(devices.WireDeviceClass, lambda decoded: devices.device_class(decoded, gpus)),
+            namespaced=False,
         ),
     )
 
@@ -122,5 +135,8 @@ def _events() -> ObjectKind:
     return ObjectKind("events", "Event", ("/api/v1/events",), codec, events.SELECTOR, optional=True)
 
 
-def _optional(name: str, object_: str, groups: tuple[str, ...], codec: ObjectCodec[Any]) -> ObjectKind:
-    return ObjectKind(name, object_, tuple(group + name for group in groups), codec, optional=True)
+def _optional(
+    name: str, object_: str, groups: tuple[str, ...], codec: ObjectCodec[Any], *, namespaced: bool = True
+) -> ObjectKind:
+    paths = tuple(group + name for group in groups)
+    return ObjectKind(name, object_, paths, codec, optional=True, namespaced=namespaced)

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from exporter.cluster.kubernetes.records import Amounts, Node, Pod
 from exporter.cluster.scheduling.blocked_work import BlockedWork
@@ -44,6 +45,20 @@ class Capacity:
     largest: int
     """Most free devices on one such node."""
 
+    @classmethod
+    def of(cls, model: str, resource: str, nodes: list[tuple[int, int, bool]]) -> Self:
+        """Sum over nodes, each as (allocatable, free, schedulable)."""
+        usable = [free for _, free, schedulable in nodes if schedulable]
+        return cls(
+            model,
+            resource,
+            sum(count > 0 for count, _, _ in nodes),
+            sum(count for count, _, _ in nodes),
+            sum(free for _, free, _ in nodes),
+            sum(usable),
+            max(usable, default=0),
+        )
+
 
 def pending_work(pending: Iterable[PendingPod], blocked: Iterable[BlockedWork]) -> list[PendingWork]:
     """All pending GPU workloads, the oldest first: one for each reason that its pods have."""
@@ -70,24 +85,11 @@ def capacities(
 ) -> list[Capacity]:
     """Sum the devices of nodes by GPU model and resource; `claimable` are those of DRA, by node."""
     requests = requested(pods)
-    found: dict[tuple[str, str], list[tuple[Node, int, int]]] = defaultdict(list)
+    found: dict[tuple[str, str], list[tuple[int, int, bool]]] = defaultdict(list)
     for node in nodes:
         counts = claimable.get(node.name, ())
         allocatable = with_claimable(node.allocatable, tuple((each.name, each.allocatable) for each in counts))
         free = dict(with_claimable(free_on(node, requests), tuple((each.name, each.free) for each in counts)))
         for name, count in allocatable:
-            found[node.description.model, name].append((node, count, free.get(name, 0)))
-    return [_capacity(*key, each) for key, each in sorted(found.items()) if any(count for _, count, _ in each)]
-
-
-def _capacity(model: str, resource: str, nodes: list[tuple[Node, int, int]]) -> Capacity:
-    usable = [free for node, _, free in nodes if schedulable(node)]
-    return Capacity(
-        model,
-        resource,
-        sum(count > 0 for _, count, _ in nodes),
-        sum(count for _, count, _ in nodes),
-        sum(free for _, _, free in nodes),
-        sum(usable),
-        max(usable, default=0),
-    )
+            found[node.description.model, name].append((count, free.get(name, 0), schedulable(node)))
+    return [Capacity.of(*key, each) for key, each in sorted(found.items()) if any(count for count, _, _ in each)]

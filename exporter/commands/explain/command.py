@@ -8,6 +8,7 @@ from exporter.commands.explain.node_report import node_report
 from exporter.commands.explain.overview import overview
 from exporter.commands.explain.pod_report import pod_report
 from exporter.commands.explain.sources import ApiSource, FileSource, ObjectSource
+from exporter.commands.explain.watcher import WatcherAnswer, ask
 from exporter.config import Arguments, ConfigError
 from exporter.gpu_names import GpuResources, gpu_resources
 
@@ -23,7 +24,7 @@ def run(arguments: Arguments, clock: Callable[[], float]) -> str:
     if arguments.objects:
         return report(FileSource(arguments.objects), gpus, now, name, json=arguments.json)
     with closing(ApiSource(_config(arguments))) as source:
-        return report(source, gpus, now, name, json=arguments.json)
+        return report(source, gpus, now, name, json=arguments.json, watcher=arguments.watcher)
 
 
 def _config(arguments: Arguments) -> ClusterConfig:
@@ -34,9 +35,30 @@ def _config(arguments: Arguments) -> ClusterConfig:
     )
 
 
-def report(source: ObjectSource, gpus: GpuResources, now: float, name: str, *, json: bool) -> str:
-    """Explain one pod or one node, or list all pending GPU workloads. Raises ConfigError for one that is not known."""
-    view = source.view(gpus, now)
+def report(source: ObjectSource, gpus: GpuResources, now: float, name: str, *, json: bool, watcher: str = "") -> str:
+    """Explain one pod or one node, or list all pending GPU workloads. Raises ConfigError for one that is not known.
+
+    `watcher` is the address of a watcher, which is asked where the source does not show everything.
+    """
     if name.startswith(_NODE):
-        return node_report(source, view, name.removeprefix(_NODE), json=json)
-    return pod_report(source, view, name, json=json) if name else overview(view, json=json)
+        return node_report(source, source.view(gpus, now, ""), name.removeprefix(_NODE), json=json)
+    namespace, _, pod = name.rpartition("/")
+    namespace = namespace or "default"
+    view = source.view(gpus, now, namespace if name else "")
+    answer = _answer(source, watcher)
+    return (
+        pod_report(source, view, (namespace, pod), answer, json=json)
+        if name
+        else overview(source, view, answer, json=json)
+    )
+
+
+def _answer(source: ObjectSource, watcher: str) -> WatcherAnswer | None:
+    """What a watcher says, where it is needed; that it cannot be asked costs only its part."""
+    if not watcher or not source.not_seen:
+        return None
+    try:
+        return ask(watcher)
+    except ConfigError as error:
+        source.not_seen.append(f"the watcher's metrics ({error})")
+        return None

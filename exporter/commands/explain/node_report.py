@@ -12,7 +12,7 @@ from exporter.cluster.scheduling.node_selection import taint_text
 from exporter.cluster.scheduling.node_signals import Signal, signals, taint_signals
 from exporter.cluster.view import ClusterView
 from exporter.commands.explain.sources import ObjectSource
-from exporter.commands.explain.text import aligned, as_json, lines
+from exporter.commands.explain.text import aligned, as_json, lines, not_seen_text
 from exporter.config import ConfigError
 
 _NVIDIA_DEVICE = ("feature.node.kubernetes.io/pci-10de.present", "feature.node.kubernetes.io/pci-0302_10de.present")
@@ -40,7 +40,9 @@ def node_report(source: ObjectSource, view: ClusterView, name: str, *, json: boo
     if not node.has_gpus and name not in view.devices.by_node and not _has_device(node):
         raise ConfigError(f"node {name} has no GPUs: neither its labels nor its resources name any")
     found = _findings(source, view, node)
-    return as_json(_facts(found)) if json else lines(_text(found))
+    if json:
+        return as_json({**_facts(found), "not_seen": source.not_seen})
+    return lines([*_text(found), *not_seen_text(source.not_seen)])
 
 
 def _has_device(node: Node) -> bool:

@@ -1,30 +1,41 @@
 """Writes all pending GPU workloads and the free capacity of a cluster, as text and as JSON."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from exporter.cluster.scheduling.blocked_work import blocked_work
 from exporter.cluster.scheduling.overview import Capacity, PendingWork, capacities, pending_work
 from exporter.cluster.view import ClusterView
-from exporter.commands.explain.text import age, aligned, amounts, as_json, lines, utc
+from exporter.commands.explain.sources import ObjectSource
+from exporter.commands.explain.text import age, aligned, amounts, as_json, lines, not_seen_text, utc
+from exporter.commands.explain.watcher import WatcherAnswer
+from exporter.config import ConfigError
 
 _PENDING = ("WORKLOAD", "TYPE", "PODS", "PENDING FOR", "REASON", "REQUESTS", "OLDEST POD")
 _CAPACITY = ("MODEL", "RESOURCE", "NODES", "ALLOCATABLE", "FREE", "SCHEDULABLE", "LARGEST FREE BLOCK")
 
 
-def overview(view: ClusterView, *, json: bool) -> str:
-    """All pending GPU workloads, the oldest first, and the free GPUs by model and resource."""
+def overview(source: ObjectSource, view: ClusterView, answer: WatcherAnswer | None, *, json: bool) -> str:
+    """All pending GPU workloads, the oldest first, and the free GPUs by model and resource.
+
+    Raises ConfigError where the pods may not be read.
+    """
+    if view.pods is None and source.not_seen:
+        raise ConfigError("the pods of all namespaces may not be read; name one pod as NAMESPACE/POD")
     blocked = blocked_work(view.controllers, view.events, view.now)
     pending = pending_work(view.pending, blocked)
     known = view.nodes is not None and view.pods is not None
     free = capacities(view.gpu_nodes(), view.pods or (), view.devices.by_node) if known else None
+    if free is None and answer is not None:
+        free = list(answer.capacities)
     if json:
         return as_json(
             {
                 "pending": [_pending_facts(each) for each in pending],
-                "capacity": None if free is None else [_capacity_facts(each) for each in free],
+                "capacity": None if free is None else capacity_facts(free),
+                "not_seen": source.not_seen,
             }
         )
-    return lines([*_pending_text(pending, view.now), "", *_capacity_text(free)])
+    return lines([*_pending_text(pending, view.now), "", *capacity_text(free), *not_seen_text(source.not_seen)])
 
 
 def _pending_text(pending: list[PendingWork], now: float) -> Iterable[str]:
@@ -46,7 +57,8 @@ def _pending_row(each: PendingWork, now: float) -> tuple[str, ...]:
     )
 
 
-def _capacity_text(free: list[Capacity] | None) -> Iterable[str]:
+def capacity_text(free: Sequence[Capacity] | None) -> Iterable[str]:
+    """The free GPUs as a table; None where they are not known."""
     if free is None:
         return ["The nodes are not known, so no free GPUs are shown."]
     if not free:
@@ -72,13 +84,17 @@ def _pending_facts(each: PendingWork) -> dict[str, object]:
     }
 
 
-def _capacity_facts(each: Capacity) -> dict[str, object]:
-    return {
-        "model": each.model,
-        "resource": each.resource,
-        "nodes": each.nodes,
-        "allocatable": each.allocatable,
-        "free": each.free,
-        "schedulable": each.schedulable,
-        "largest_free_block": each.largest,
-    }
+def capacity_facts(free: Iterable[Capacity]) -> list[dict[str, object]]:
+    """The same facts as `capacity_text`."""
+    return [
+        {
+            "model": each.model,
+            "resource": each.resource,
+            "nodes": each.nodes,
+            "allocatable": each.allocatable,
+            "free": each.free,
+            "schedulable": each.schedulable,
+            "largest_free_block": each.largest,
+        }
+        for each in free
+    ]

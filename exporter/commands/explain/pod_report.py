@@ -1,49 +1,73 @@
 """Writes the explanation of one pod, as text and as JSON."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from exporter.cluster.scheduling.explanation import Explanation, explain
 from exporter.cluster.scheduling.pending_pods import PendingPod
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.cluster.scheduling.spec_review import SpecFinding
 from exporter.cluster.view import ClusterView, objects_of
+from exporter.commands.explain.overview import capacity_facts, capacity_text
 from exporter.commands.explain.pod_review import mistakes
-from exporter.commands.explain.sources import ObjectSource
-from exporter.commands.explain.text import age, amounts, as_json, lines, utc
+from exporter.commands.explain.sources import OTHER_PODS, ObjectSource
+from exporter.commands.explain.text import age, amounts, as_json, lines, not_seen_text, utc
+from exporter.commands.explain.watcher import WatcherAnswer
 from exporter.config import ConfigError
 
 _NAMED_NODES = 4
 """How many nodes of a group are named."""
 
 
-def pod_report(source: ObjectSource, view: ClusterView, name: str, *, json: bool) -> str:
-    """Explain one pod, named as namespace/pod, and review its spec.
+def pod_report(
+    source: ObjectSource, view: ClusterView, name: tuple[str, str], answer: WatcherAnswer | None, *, json: bool
+) -> str:
+    """Explain one pod, named by (namespace, name), and review its spec.
 
     Raises ConfigError for a pod that is not pending and in whose spec no mistake is found.
     """
-    namespace, _, pod = name.rpartition("/")
-    namespace = namespace or "default"
-    found = mistakes(source.pod(namespace, pod), view)
-    explanation = _explanation(view, namespace, pod)
+    if view.pods is None and source.not_seen:
+        raise ConfigError(f"the pods of namespace {name[0]} may not be read")
+    found = mistakes(source.pod(*name), view)
+    explanation = _explanation(source, view, name, answer)
     if explanation is None and not found:
-        known = any((each.namespace, each.name) == (namespace, pod) for each in view.pods or ())
+        known = any((each.namespace, each.name) == name for each in view.pods or ())
         state = "is not pending" if known else "is no GPU pod that is known here, or has ended"
-        raise ConfigError(f"{namespace}/{pod} {state}")
+        raise ConfigError(f"{'/'.join(name)} {state}")
     if json:
-        head = {"namespace": namespace, "pod": pod} if explanation is None else _facts(explanation)
-        return as_json({**head, "mistakes": [each._asdict() for each in found]})
-    head_lines = [f"{namespace}/{pod}: not pending"] if explanation is None else _text(explanation, view.now)
-    return lines([*head_lines, *_review(found)])
+        head = {"namespace": name[0], "pod": name[1]} if explanation is None else _facts(explanation)
+        return as_json({**head, "mistakes": [each._asdict() for each in found], **_around(source, answer)})
+    head_lines = [f"{'/'.join(name)}: not pending"] if explanation is None else _text(explanation, view.now)
+    return lines([*head_lines, *_review(found), *_around_text(source, answer, name)])
 
 
-def _explanation(view: ClusterView, namespace: str, name: str) -> Explanation | None:
+def _around(source: ObjectSource, answer: WatcherAnswer | None) -> dict[str, object]:
+    capacity = None if answer is None else capacity_facts(answer.capacities)
+    return {"capacity_by_watcher": capacity, "not_seen": source.not_seen}
+
+
+def _around_text(source: ObjectSource, answer: WatcherAnswer | None, name: tuple[str, str]) -> Iterable[str]:
+    if answer is not None:
+        given = "gives the reason" if name in answer.reasons else "has no series of this pod"
+        yield from ("", f"The watcher, which sees all namespaces, {given}.", *capacity_text(answer.capacities))
+    yield from not_seen_text(source.not_seen)
+
+
+def _explanation(
+    source: ObjectSource, view: ClusterView, name: tuple[str, str], answer: WatcherAnswer | None
+) -> Explanation | None:
     """The explanation of a pod, None for one that is not pending."""
-    pods = (each for each in view.pending if (each.pod.namespace, each.pod.name) == (namespace, name))
-    pending = next(pods, None)
-    rejected = next((each for each in view.rejected if (each.namespace, each.name) == (namespace, name)), None)
+    pending = next((each for each in view.pending if (each.pod.namespace, each.pod.name) == name), None)
+    rejected = next((each for each in view.rejected if (each.namespace, each.name) == name), None)
     if pending is None and rejected is not None:
         pending = PendingPod(rejected, PendingReason.ADMISSION_FAILED)
-    return None if pending is None else explain(pending, objects_of(view))
+    if pending is None:
+        return None
+    heard = answer.reasons.get(name) if answer is not None else None
+    objects = objects_of(view)
+    if OTHER_PODS in source.not_seen:
+        objects = replace(objects, nodes=None)  # what is free on nodes follows from all their pods
+    return explain(PendingPod(pending.pod, heard or pending.reason), objects)
 
 
 def _review(found: tuple[SpecFinding, ...]) -> Iterable[str]:

@@ -3,24 +3,29 @@
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.api import ApiError, KubernetesApi, open_api
+from exporter.cluster.kubernetes.api import ApiError, open_api
 from exporter.cluster.kubernetes.kinds import ObjectKind, object_kinds
 from exporter.cluster.kubernetes.listing import pages
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.cluster.kubernetes.records import ClusterObject
 from exporter.cluster.kubernetes.store import ObjectStore, StoreView
 from exporter.cluster.scheduling.history import ClusterHistory
-from exporter.cluster.view import ClusterView, view_of
+from exporter.cluster.view import ClusterView, view_of, with_pending
 from exporter.config import ConfigError
 from exporter.gpu_names import GpuResources
 
 _OPTIONAL_REASONS = (WatchReason.FORBIDDEN, WatchReason.NOT_SERVED)
 
+_UNUSED = frozenset({"namespaces", "resourcequotas"})
+"""Kinds that explain nothing: the watcher has metrics of them."""
+OTHER_PODS = "pods of other namespaces"
+"""What is not seen where a token is for one namespace: then no free GPUs are known either."""
 RawObject = dict[str, Any]
 """An object as the API server writes it."""
 
@@ -28,8 +33,14 @@ RawObject = dict[str, Any]
 class ObjectSource(Protocol):
     """Reads the objects of a cluster. Every method raises ConfigError."""
 
-    def view(self, gpus: GpuResources, now: float) -> ClusterView:
-        """All objects that reasons are found from; `now` is in seconds since the epoch."""
+    not_seen: list[str]
+    """What the credentials do not allow to read, once `view` was called."""
+
+    def view(self, gpus: GpuResources, now: float, namespace: str) -> ClusterView:
+        """All objects that reasons are found from; `now` is in seconds since the epoch.
+
+        Where the objects of all namespaces may not be read, those of the one that is given, if any.
+        """
         ...
 
     def pod(self, namespace: str, name: str) -> RawObject | None:
@@ -50,12 +61,13 @@ class FileSource:
 
     def __init__(self, names: Sequence[str]) -> None:
         """Read the files. Raises ConfigError."""
+        self.not_seen: list[str] = []
         self._found: dict[str, list[RawObject]] = defaultdict(list)
         for name in names:
             for item in _items(name):
                 self._found[str(item.get("kind"))].append(item)
 
-    def view(self, gpus: GpuResources, now: float) -> ClusterView:
+    def view(self, gpus: GpuResources, now: float, namespace: str = "") -> ClusterView:  # noqa: ARG002 - see above
         """All objects of the files."""
         views = []
         for kind in object_kinds(gpus):
@@ -107,6 +119,7 @@ class ApiSource:
     def __init__(self, config: ClusterConfig) -> None:
         """Connect as the configuration specifies. Raises ConfigError."""
         self._config = config
+        self.not_seen: list[str] = []
         try:
             self._api = open_api(config)
         except ApiError as error:
@@ -116,13 +129,42 @@ class ApiSource:
         """Close the connection."""
         self._api.close()
 
-    def view(self, gpus: GpuResources, now: float) -> ClusterView:
-        """List all objects."""
+    def view(self, gpus: GpuResources, now: float, namespace: str) -> ClusterView:
+        """List all objects that explain something."""
+        self.not_seen.clear()
+        kinds = [kind for kind in object_kinds(gpus) if kind.name not in _UNUSED]
         try:
-            views = [_view(kind, _records(self._api, kind, self._config), now) for kind in object_kinds(gpus)]
+            views = [_view(kind, self._records(kind, namespace), now) for kind in kinds]
         except ApiError as error:
             raise ConfigError(str(error)) from error
-        return view_of(now, gpus, tuple(views), ClusterHistory())
+        view = view_of(now, gpus, tuple(views), ClusterHistory())
+        return view if OTHER_PODS not in self.not_seen else _without_sums(view)
+
+    def _records(self, kind: ObjectKind, namespace: str) -> dict[str, ClusterObject] | None:
+        """The objects of all namespaces, else of one; None where the API server has none or they may not be read."""
+        found, reason = self._list(kind, kind.paths)
+        if found is None and reason is WatchReason.FORBIDDEN and kind.namespaced and namespace:
+            found, reason = self._list(kind, kind.paths_in(quote(namespace)))
+            self.not_seen.append(f"{kind.name} of other namespaces" if found is not None else kind.name)
+        elif found is None and (reason is WatchReason.FORBIDDEN or not kind.optional):
+            self.not_seen.append(kind.name)
+        return found
+
+    def _list(self, kind: ObjectKind, paths: Sequence[str]) -> tuple[dict[str, ClusterObject] | None, str]:
+        """List a kind at the first path that is served; where there is none, also the reason of the last failure."""
+        reason = ""
+        for path in paths:
+            records: dict[str, ClusterObject] = {}
+            try:
+                for page in pages(self._api, kind, path, self._config.page_size):
+                    records.update(page.records)
+            except ApiError as error:
+                if error.reason not in _OPTIONAL_REASONS:
+                    raise
+                reason = error.reason
+            else:
+                return records, ""
+        return None, reason
 
     def pod(self, namespace: str, name: str) -> RawObject | None:
         """Ask for one pod."""
@@ -152,22 +194,14 @@ class ApiSource:
         return [each for each in items or () if isinstance(each, dict)]
 
 
-def _records(api: KubernetesApi, kind: ObjectKind, config: ClusterConfig) -> dict[str, ClusterObject] | None:
-    for path in kind.paths:
-        records: dict[str, ClusterObject] = {}
-        try:
-            for page in pages(api, kind, path, config.page_size):
-                records.update(page.records)
-        except ApiError as error:
-            if not kind.optional or error.reason not in _OPTIONAL_REASONS:
-                raise
-        else:
-            return records
-    return None
-
-
 def _view(kind: ObjectKind, records: dict[str, ClusterObject] | None, now: float) -> StoreView:
     store = ObjectStore(kind.name, lambda: now, lambda: 0.0, kind.optional)
     if records is not None:
         store.replace(records, 0.0)
     return store.view(0.0)
+
+
+def _without_sums(view: ClusterView) -> ClusterView:
+    """The view of a cluster of whose pods only some are known: reasons are those that the messages alone give."""
+    known = replace(view, nodes=None, devices=replace(view.devices, by_node={}))
+    return replace(with_pending(known, ClusterHistory()), nodes=view.nodes, devices=view.devices)

@@ -22,6 +22,13 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
+def not_seen_text(not_seen: Sequence[str]) -> list[str]:
+    """Name what could not be read; nothing where everything could."""
+    if not not_seen:
+        return []
+    return ["", f"Not seen with these credentials: {', '.join(not_seen)}.", "What follows from them is missing above."]
+
+
 def as_json(found: object) -> str:
     """Write JSON, in which control characters are escaped."""
     return json.dumps(found, indent=2) + "\n"

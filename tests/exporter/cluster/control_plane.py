@@ -14,7 +14,7 @@ from pathlib import Path
 
 import trustme
 
-ADMIN, WATCHER = "token-of-the-admin", "token-of-the-watcher"
+ADMIN, WATCHER, TENANT = "token-of-the-admin", "token-of-the-watcher", "token-of-the-tenant"
 READY_SECONDS = 120.0
 
 
@@ -108,10 +108,10 @@ class ControlPlane:
 
 @contextmanager
 def running(folder: Path):
-    """A control plane with RBAC and two users: an administrator, and a watcher without any rights yet."""
+    """A control plane with RBAC, three users: an administrator; a watcher and a tenant without any rights yet."""
     apiserver, etcd = binaries()
     certificates(folder)
-    (folder / "tokens.csv").write_text(f"{ADMIN},admin,1,system:masters\n{WATCHER},watcher,2\n")
+    (folder / "tokens.csv").write_text(f"{ADMIN},admin,1,system:masters\n{WATCHER},watcher,2\n{TENANT},tenant,3\n")
     with ExitStack() as stack:
         client, peer, port = (stack.enter_context(reserved_port()) for _ in range(3))
         stack.enter_context(running_process(etcd_arguments(etcd, folder, client, peer), folder / "etcd.log"))

@@ -1,12 +1,16 @@
 """The watcher against a real kube-apiserver, where the machine has one."""
 
 import functools
+import json
 import time
 
 import pytest
 
+from exporter.cli import parse
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.pipeline import ClusterPipeline
+from exporter.commands.explain.command import run
+from exporter.config import ConfigError
 from simulators import objects
 from tests import waiting
 from tests.exporter.cluster import control_plane
@@ -33,6 +37,19 @@ BINDING = {
     "metadata": {"name": "gpugauge"},
     "subjects": [{"kind": "User", "name": "watcher", "apiGroup": "rbac.authorization.k8s.io"}],
     "roleRef": {"kind": "ClusterRole", "name": "gpugauge", "apiGroup": "rbac.authorization.k8s.io"},
+}
+TENANT_RIGHTS = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "Role",
+    "metadata": {"name": "tenant"},
+    "rules": [{"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["get", "list"]}],
+}
+TENANT_BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "RoleBinding",
+    "metadata": {"name": "tenant"},
+    "subjects": [{"kind": "User", "name": "tenant", "apiGroup": "rbac.authorization.k8s.io"}],
+    "roleRef": {"kind": "Role", "name": "tenant", "apiGroup": "rbac.authorization.k8s.io"},
 }
 MISSING = [
     name for name, path in zip(("kube-apiserver", "etcd"), control_plane.binaries(), strict=True) if path is None
@@ -165,3 +182,18 @@ def test_the_stores_stay_current_over_several_watches(plane, pipeline):
     until(lambda: "late" in pending_pods(pipeline, "team-b"))
     assert not {key: value for key, value in series(pipeline).items() if "restarts" in key and value}
     assert pipeline.collect(time.time()).health[0].up
+
+
+def test_explain_works_with_the_rights_of_one_namespace(plane, tmp_path):
+    plane.create(f"{RBAC}/namespaces/team-a/roles", TENANT_RIGHTS)
+    plane.create(f"{RBAC}/namespaces/team-a/rolebindings", TENANT_BINDING)
+    path = plane.kubeconfig(tmp_path / "tenant", control_plane.TENANT)
+
+    def explained(name):
+        return json.loads(run(parse(["explain", name, "--json", "--kubeconfig", path], {}), time.time))
+
+    found = explained("team-a/train-0")
+    assert (found["reason"], found["message"], found["nodes"]) == ("insufficient_gpu", FULL, [])
+    assert {"nodes", "pods of other namespaces", "events of other namespaces"} <= set(found["not_seen"])
+    with pytest.raises(ConfigError, match="the pods of namespace team-b may not be read"):
+        explained("team-b/train-0")

@@ -35,3 +35,11 @@ def test_optional_kinds_have_rules_of_their_own():
 
 def test_only_pods_nodes_and_namespaces_are_needed():
     assert [kind.name for kind in object_kinds(GPUS) if not kind.optional] == ["pods", "nodes", "namespaces"]
+
+
+def test_the_objects_of_one_namespace_have_a_path_of_their_own():
+    kinds = {kind.name: kind for kind in object_kinds(GPUS)}
+    assert kinds["pods"].paths_in("a") == ("/api/v1/namespaces/a/pods",)
+    assert kinds["jobs"].paths_in("a") == ("/apis/batch/v1/namespaces/a/jobs",)
+    of_cluster = {name for name, kind in kinds.items() if not kind.namespaced}
+    assert of_cluster == {"nodes", "namespaces", "resourceslices", "deviceclasses", "nodepools"}

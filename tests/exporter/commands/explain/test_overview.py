@@ -5,6 +5,7 @@ import json
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.view import view_of
 from exporter.commands.explain.overview import overview
+from exporter.commands.explain.sources import FileSource
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, NOW
 from tests.exporter.cluster.store_views import listed
@@ -15,7 +16,7 @@ H100, L4 = (objects.gpu_labels(product, 8) for product in ("NVIDIA-H100-80GB-HBM
 
 def text(*, as_json=False, **given):
     view = view_of(NOW, GPUS, listed(NOW, **given), ClusterHistory())
-    return overview(view, json=as_json)
+    return overview(FileSource([]), view, None, json=as_json)
 
 
 def suspended(name, age):
@@ -94,7 +95,7 @@ def test_json_has_the_same_facts():
 def test_what_is_not_there_or_not_known_is_said():
     assert text(pods=[], nodes=[]) == "No GPU workload is pending.\n\nNo node offers GPUs.\n"
     assert "The nodes are not known, so no free GPUs are shown." in text(pods=[])
-    assert json.loads(text(pods=[], as_json=True)) == {"pending": [], "capacity": None}
+    assert json.loads(text(pods=[], as_json=True)) == {"pending": [], "capacity": None, "not_seen": []}
 
 
 def test_what_a_terminal_would_act_on_is_not_written():
