@@ -36,9 +36,15 @@ class DetailedContainer(msgspec.Struct, gc=False):
         return {**(resources.limits or {}), **(resources.requests or {})}
 
 
+class _ObjectName(msgspec.Struct, gc=False):
+    name: str = ""
+
+
 class _PodSpecDetail(msgspec.Struct, gc=False, rename="camel"):
     containers: list[DetailedContainer] | None = None
     init_containers: list[DetailedContainer] | None = None
+    runtime_class_name: str | None = None
+    image_pull_secrets: list[_ObjectName] | None = None
 
 
 class StateDetail(msgspec.Struct, gc=False, rename="camel"):
@@ -86,6 +92,11 @@ class PodDetail(msgspec.Struct, gc=False):
     metadata: ObjectMeta
     spec: _PodSpecDetail = msgspec.field(default_factory=_PodSpecDetail)
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+
+    def reports(self) -> Iterator[ContainerReport]:
+        """What the kubelet says of all its containers, in the order in which they start."""
+        yield from self.status.init_container_statuses or ()
+        yield from self.status.container_statuses or ()
 
     def containers(self) -> Iterator[DetailedContainer]:
         """All its containers, also those that initialize it."""

@@ -3,14 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from exporter.cluster.kubernetes.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS
+from exporter.cluster.kubernetes.pod_detail import detail
 from exporter.cluster.scheduling.explanation import Explanation, explain
 from exporter.cluster.scheduling.pending_pods import PendingPod
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.cluster.scheduling.spec_review import SpecFinding
+from exporter.cluster.scheduling.start_findings import StartFinding, start_findings
 from exporter.cluster.view import ClusterView, objects_of
 from exporter.commands.explain.overview import capacity_facts, capacity_text
 from exporter.commands.explain.pod_review import mistakes
-from exporter.commands.explain.sources import OTHER_PODS, ObjectSource
+from exporter.commands.explain.sources import OTHER_PODS, ObjectSource, RawObject
 from exporter.commands.explain.text import age, amounts, as_json, lines, not_seen_text, utc
 from exporter.commands.explain.watcher import WatcherAnswer
 from exporter.config import ConfigError
@@ -28,17 +31,36 @@ def pod_report(
     """
     if view.pods is None and source.not_seen:
         raise ConfigError(f"the pods of namespace {name[0]} may not be read")
-    found = mistakes(source.pod(*name), view)
+    given = source.pod(*name)
+    found = mistakes(given, view)
     explanation = _explanation(source, view, name, answer)
     if explanation is None and not found:
         known = any((each.namespace, each.name) == name for each in view.pods or ())
         state = "is not pending" if known else "is no GPU pod that is known here, or has ended"
         raise ConfigError(f"{'/'.join(name)} {state}")
+    starts = _start_findings(given, explanation, view)
     if json:
         head = {"namespace": name[0], "pod": name[1]} if explanation is None else _facts(explanation)
-        return as_json({**head, "mistakes": [each._asdict() for each in found], **_around(source, answer)})
+        facts = {"start": [each._asdict() for each in starts], "mistakes": [each._asdict() for each in found]}
+        return as_json({**head, **facts, **_around(source, answer)})
     head_lines = [f"{'/'.join(name)}: not pending"] if explanation is None else _text(explanation, view.now)
-    return lines([*head_lines, *_review(found), *_around_text(source, answer, name)])
+    return lines([*head_lines, *_start_text(starts), *_review(found), *_around_text(source, answer, name)])
+
+
+def _start_findings(given: RawObject | None, explanation: Explanation | None, view: ClusterView) -> list[StartFinding]:
+    """Why a bound pod does not start; nothing for others."""
+    decoded = None if given is None else detail(given)
+    if decoded is None or explanation is None or not explanation.node:
+        return []
+    found = view.events.get(decoded.metadata.uid, ())
+    events = [event.message for event in found if event.reason in SANDBOX_EVENTS | VOLUME_EVENTS | CLAIM_EVENTS]
+    return start_findings(decoded, events, None if view.nodes is None else view.gpu_nodes(), explanation.node)
+
+
+def _start_text(found: list[StartFinding]) -> Iterable[str]:
+    if found:
+        yield from ("", "What is known of why it does not start:")
+    yield from (f"  {each.text}" for each in found)
 
 
 def _around(source: ObjectSource, answer: WatcherAnswer | None) -> dict[str, object]:
