@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from exporter.cluster.kubernetes.autoscaler_status import AutoscalerStatus
 from exporter.cluster.kubernetes.controllers import Controller
 from exporter.cluster.kubernetes.devices import DeviceClass, ResourceClaim, ResourceSlice
 from exporter.cluster.kubernetes.events import Event
@@ -45,6 +46,10 @@ class ClusterView:
     devices: DeviceObjects = field(default_factory=DeviceObjects)
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
     """By the uid of the object that they are about."""
+    events_known: bool = True
+    """Whether events may be read."""
+    autoscaler: AutoscalerStatus | None = None
+    """What the cluster autoscaler says of its node groups."""
     controllers: tuple[Controller, ...] = ()
     """Controllers that lack GPU pods, and Workloads."""
     gpu_pools: bool = False
@@ -76,6 +81,7 @@ def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], histo
     controllers = tuple(each for name in _CONTROLLERS for each in _records(stores, name, Controller) or ())
     pods = None if every is None else with_admission(with_claims(every, devices), controllers)
     namespaces = _records(stores, "namespaces", Namespace)
+    events = _records(stores, "events", Event)
     view = ClusterView(
         now=now,
         gpus=gpus,
@@ -87,7 +93,9 @@ def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], histo
         namespaces=None if namespaces is None else {each.name: each.overrides for each in namespaces},
         owners={each.name: each.owners for each in namespaces or () if any(each.owners)},
         devices=devices,
-        events=_by_uid(_records(stores, "events", Event) or ()),
+        events=_by_uid(events or ()),
+        events_known=events is not None,
+        autoscaler=next(iter(_records(stores, "configmaps", AutoscalerStatus) or ()), None),
         controllers=controllers,
         quotas=_records(stores, "resourcequotas", ResourceQuota) or (),
         gpu_pools=bool(_records(stores, "nodepools", NodePool)),
@@ -99,7 +107,15 @@ def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], histo
 def objects_of(view: ClusterView) -> ClusterObjects:
     """What the reasons of pending pods are found from, without what only a history knows."""
     return ClusterObjects(
-        view.now, view.gpus, view.pods or (), view.nodes, view.devices, view.events, gpu_pools=view.gpu_pools
+        view.now,
+        view.gpus,
+        view.pods or (),
+        view.nodes,
+        view.devices,
+        view.events,
+        view.events_known,
+        gpu_pools=view.gpu_pools,
+        autoscaler=view.autoscaler,
     )
 
 

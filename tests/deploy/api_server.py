@@ -20,10 +20,9 @@ class RecordedRequests:
 
 
 def _request(path: str, *, watch: bool) -> tuple[str, str, str]:
-    """Read `/api/v1/pods` or `/apis/GROUP/VERSION/RESOURCE`, both without a namespace."""
+    """Read `/api/v1/RESOURCE` or `/apis/GROUP/VERSION/RESOURCE`, either also of one namespace."""
     parts = path.strip("/").split("/")
-    group, resource = ("", parts[2]) if parts[0] == "api" else (parts[1], parts[3])
-    return ("watch" if watch else "list"), group, resource
+    return ("watch" if watch else "list"), "" if parts[0] == "api" else parts[1], parts[-1]
 
 
 @contextmanager

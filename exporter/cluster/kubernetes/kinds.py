@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from exporter.cluster.config import Keys
-from exporter.cluster.kubernetes import controllers, conversion, devices, events, node_pools, wire
+from exporter.cluster.kubernetes import autoscaler_status, controllers, conversion, devices, events, node_pools, wire
 from exporter.cluster.kubernetes.decode import ObjectCodec
 from exporter.gpu_names import GpuResources
 
@@ -59,6 +59,7 @@ def object_kinds(gpus: GpuResources, namespace_keys: Keys = _NO_KEYS) -> tuple[O
             ObjectCodec(wire.WireQuota, lambda decoded: conversion.quota(decoded, gpus)),
         ),
         _events(),
+        _autoscaler(),
     )
 
 
@@ -133,6 +134,14 @@ def _of_controllers(gpus: GpuResources) -> tuple[ObjectKind, ...]:
 def _events() -> ObjectKind:
     codec = ObjectCodec(events.WireEvent, events.event)
     return ObjectKind("events", "Event", ("/api/v1/events",), codec, events.SELECTOR, optional=True)
+
+
+def _autoscaler() -> ObjectKind:
+    """One ConfigMap of one namespace: no other one is asked for, and none needs to be allowed."""
+    path = f"/api/v1/namespaces/{autoscaler_status.NAMESPACE}/configmaps"
+    query = {"fieldSelector": f"metadata.name={autoscaler_status.NAME}"}
+    codec = ObjectCodec(autoscaler_status.WireConfigMap, autoscaler_status.autoscaler_status)
+    return ObjectKind("configmaps", "ConfigMap", (path,), codec, query, optional=True, namespaced=False)
 
 
 def _optional(

@@ -31,19 +31,44 @@ class ClusterState:
     """Nodes on which a GPU pod is being deleted."""
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
     """By the uid of the pod that they are about."""
+    events_known: bool = True
+    """Whether events may be read."""
     remade: tuple[NodeGroup, ...] = ()
     """Nodes as an autoscaler could make them again: the kinds that were there in the last week and are gone."""
+    coming: tuple[NodeGroup, ...] = ()
+    """Nodes as the cluster autoscaler is making them."""
+    failed_groups: tuple[str, ...] = ()
+    """The node groups that the cluster autoscaler has lately failed to make larger."""
     gpu_pools: bool = False
     """Whether an autoscaler can make nodes with GPUs, of whatever size."""
     now: float = 0.0
 
 
 def last_word(pod: Pod, cluster: ClusterState) -> str:
-    """The last thing that an autoscaler has said about the pod lately: the reason of an event, or nothing."""
+    """The last thing that an autoscaler has said about the pod lately: the reason of an event, or nothing.
+
+    A scale-up of which the autoscaler's status says that it has failed does not count.
+    """
     heard = [
         (event.at, event.reason)
         for event in cluster.events.get(pod.uid, ())
         if event.reason in (TRIGGERED_SCALE_UP, NOT_TRIGGERED_SCALE_UP, NOMINATED)
         and cluster.now - event.at <= SCALE_UP_SECONDS
+        and not _failed(event, cluster)
     ]
     return max(heard)[1] if heard else ""
+
+
+def _failed(event: Event, cluster: ClusterState) -> bool:
+    return event.reason == TRIGGERED_SCALE_UP and any(name in event.message for name in cluster.failed_groups)
+
+
+def may_wait_for_nodes(pod: Pod, cluster: ClusterState) -> bool:
+    """Whether nodes that are coming may be for the pod.
+
+    The autoscaler says so of each pod once; where its events may be read, a pod without one is not waited for.
+    """
+    if not cluster.events_known:
+        return True
+    events = cluster.events.get(pod.uid, ())
+    return any(event.reason == TRIGGERED_SCALE_UP and not _failed(event, cluster) for event in events)

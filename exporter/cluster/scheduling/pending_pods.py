@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import msgspec
 
+from exporter.cluster.kubernetes.autoscaler_status import AutoscalerStatus
 from exporter.cluster.kubernetes.events import Event
 from exporter.cluster.kubernetes.records import Node, Pod
+from exporter.cluster.scheduling.autoscaled import can_come, coming, current, failed_groups
 from exporter.cluster.scheduling.cluster_state import ClusterState
 from exporter.cluster.scheduling.device_claims import DeviceObjects
 from exporter.cluster.scheduling.free_capacity import NodeGroup, node_groups, requested
@@ -47,10 +50,13 @@ class ClusterObjects:
     devices: DeviceObjects = field(default_factory=DeviceObjects)
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
     """By the uid of the object that they are about."""
+    events_known: bool = True
+    """Whether events may be read."""
     lost_nodes: Sequence[Node] = ()
     """Nodes as an autoscaler could make them again."""
     gpu_pools: bool = False
     """Whether an autoscaler can make nodes with GPUs, of whatever size."""
+    autoscaler: AutoscalerStatus | None = None
 
 
 def pending_pods(objects: ClusterObjects) -> list[PendingPod]:
@@ -89,6 +95,8 @@ def _case(pod: Pod, cluster: ClusterState) -> tuple[object, ...]:
 
 def _cluster_state(objects: ClusterObjects, pending: list[Pod]) -> ClusterState:
     waiting = [pod for pod in pending if not pod.node and not pod.gated]
+    status = current(objects.autoscaler, objects.now)
+    known = chain(objects.lost_nodes, (node for node in objects.nodes or () if node.has_gpus))
     return ClusterState(
         objects.gpus,
         groups=_groups(objects, [pod for pod in waiting if not by_name(pod.constraints)]),
@@ -102,19 +110,19 @@ def _cluster_state(objects: ClusterObjects, pending: list[Pod]) -> ClusterState:
         ),
         leaving=frozenset(pod.node for pod in objects.pods if pod.node and pod.deleting),
         events=objects.events,
-        remade=_remade(objects, waiting),
+        events_known=objects.events_known,
+        remade=_as_made(can_come(objects.lost_nodes, status), waiting),
+        coming=_as_made(coming(known, status), waiting),
+        failed_groups=failed_groups(status),
         gpu_pools=objects.gpu_pools,
         now=objects.now,
     )
 
 
-def _remade(objects: ClusterObjects, waiting: list[Pod]) -> tuple[NodeGroup, ...]:
-    """The nodes that could be made again, ready and with all their GPUs free."""
-    nodes = [
-        msgspec.structs.replace(node, allocatable=node.capacity, ready=True, cordoned=False)
-        for node in objects.lost_nodes
-    ]
-    return node_groups(nodes, {}, waiting, DeviceObjects()) if nodes else ()
+def _as_made(nodes: Sequence[Node], waiting: list[Pod]) -> tuple[NodeGroup, ...]:
+    """These nodes as they are when they are made: ready, and with all their GPUs free."""
+    made = [msgspec.structs.replace(node, allocatable=node.capacity, ready=True, cordoned=False) for node in nodes]
+    return node_groups(made, {}, waiting, DeviceObjects()) if made else ()
 
 
 def _groups(objects: ClusterObjects, waiting: list[Pod]) -> tuple[NodeGroup, ...] | None:

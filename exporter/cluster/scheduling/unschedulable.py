@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from exporter.cluster.kubernetes.events import NOMINATED, NOT_TRIGGERED_SCALE_UP, TRIGGERED_SCALE_UP
 from exporter.cluster.kubernetes.records import Pod
-from exporter.cluster.scheduling.cluster_state import ClusterState, last_word
+from exporter.cluster.scheduling.cluster_state import ClusterState, last_word, may_wait_for_nodes
 from exporter.cluster.scheduling.message import Message
 from exporter.cluster.scheduling.node_fit import Fit, fit
 from exporter.cluster.scheduling.node_selection import by_name
@@ -97,8 +97,15 @@ _A_NODE_HELPS = frozenset(
 def unschedulable(pod: Pod, message: Message, cluster: ClusterState) -> PendingReason:
     """Return the reason of a pod that the scheduler has tried in vain."""
     found = _reason(pod, message, cluster)
-    helps = found in _A_NODE_HELPS and last_word(pod, cluster) in (TRIGGERED_SCALE_UP, NOMINATED)
-    return PendingReason.SCALING_UP if helps else found
+    return PendingReason.SCALING_UP if found in _A_NODE_HELPS and _node_comes(pod, cluster) else found
+
+
+def _node_comes(pod: Pod, cluster: ClusterState) -> bool:
+    """Whether an autoscaler is making a node for the pod, by its events or by its status."""
+    word = last_word(pod, cluster)
+    if word:
+        return word in (TRIGGERED_SCALE_UP, NOMINATED)
+    return may_wait_for_nodes(pod, cluster) and fit(pod, cluster.coming) is Fit.ROOM
 
 
 def _reason(pod: Pod, message: Message, cluster: ClusterState) -> PendingReason:

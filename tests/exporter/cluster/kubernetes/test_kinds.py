@@ -42,4 +42,13 @@ def test_the_objects_of_one_namespace_have_a_path_of_their_own():
     assert kinds["pods"].paths_in("a") == ("/api/v1/namespaces/a/pods",)
     assert kinds["jobs"].paths_in("a") == ("/apis/batch/v1/namespaces/a/jobs",)
     of_cluster = {name for name, kind in kinds.items() if not kind.namespaced}
-    assert of_cluster == {"nodes", "namespaces", "resourceslices", "deviceclasses", "nodepools"}
+    assert of_cluster == {"nodes", "namespaces", "resourceslices", "deviceclasses", "nodepools", "configmaps"}
+
+
+def test_of_configmaps_only_the_autoscalers_status_may_be_and_is_read():
+    (rule,) = (rule for rule in rules() if "configmaps" in rule["resources"])
+    (kind,) = (kind for kind in object_kinds(GPUS) if kind.name == "configmaps")
+    assert rule["resourceNames"] == ["cluster-autoscaler-status"]
+    assert kind.query == {"fieldSelector": "metadata.name=cluster-autoscaler-status"}
+    assert kind.paths == ("/api/v1/namespaces/kube-system/configmaps",)
+    assert sum("resourceNames" in each for each in rules()) == 1
