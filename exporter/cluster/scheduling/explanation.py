@@ -35,7 +35,7 @@ _CHECKS: Mapping[PendingReason, tuple[str, ...]] = {
     PendingReason.TAINT: ("kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints",),
     PendingReason.VOLUME: ("kubectl get pvc -n {namespace}", _DESCRIBE),
     PendingReason.NODE_UNAVAILABLE: ("kubectl get nodes", "kubectl describe node <node>"),
-    PendingReason.GPU_UNAVAILABLE: ("kubectl describe node <node>", "kubectl get pods -A -o wide | grep device-plugin"),
+    PendingReason.GPU_UNAVAILABLE: ("gpugauge explain node/<node>", "kubectl describe node <node>"),
     PendingReason.CLAIM: ("kubectl get resourceclaims -n {namespace}", "kubectl get resourceslices"),
     PendingReason.QUOTA: ("kubectl describe resourcequota -n {namespace}", _DESCRIBE),
     PendingReason.PREEMPTING: ("kubectl get pods -A --field-selector spec.nodeName={nominated}",),

@@ -8,6 +8,7 @@ device plugin's own chart and manifest, and of GKE.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from exporter.cluster.kubernetes.events import Event
 from exporter.cluster.kubernetes.node_description import MIG_CONFIG, MIG_STATE, labeled_devices
 from exporter.cluster.kubernetes.pod_detail import ContainerReport, PodDetail
 from exporter.cluster.kubernetes.records import Node
@@ -84,10 +85,15 @@ class NodeLink(NamedTuple):
     """The pod that the text is about; empty where it is about none."""
 
 
-def links(node: Node, pods: Sequence[PodDetail] | None, *, through_dra: bool) -> list[NodeLink]:
-    """All links of a node in order. `pods` are those on the node, None while they are not known."""
+def links(
+    node: Node, pods: Sequence[PodDetail] | None, events: Mapping[str, Sequence[Event]], *, through_dra: bool
+) -> list[NodeLink]:
+    """All links of a node in order.
+
+    `pods` are those on the node, None while they are not known; `events` are by the uid that they are about.
+    """
     labels = dict(zip(node.labels[::2], node.labels[1::2], strict=True))
-    found = [_pod_link(each, labels, pods) for each in POD_LINKS]
+    found = [_pod_link(each, labels, pods, events) for each in POD_LINKS]
     if through_dra:
         return [each for each in found if each.name != "plugin" or each.pod] + [
             NodeLink("registration", "intact", "a DRA driver has published its devices in ResourceSlices")
@@ -103,12 +109,14 @@ def first_broken(found: Iterable[NodeLink]) -> NodeLink | None:
     return next((each for each in found if each.state == "broken"), None)
 
 
-def _pod_link(link: PodLink, labels: Mapping[str, str], pods: Sequence[PodDetail] | None) -> NodeLink:
+def _pod_link(
+    link: PodLink, labels: Mapping[str, str], pods: Sequence[PodDetail] | None, events: Mapping[str, Sequence[Event]]
+) -> NodeLink:
     if pods is None:
         return NodeLink(link.name, "unknown", "the pods of the node may not be read")
     own = [each for each in pods if any(_has(each, *label) for label in link.labels)]
     if own:
-        return _worst(link, own)
+        return _worst(link, own, events)
     asked = labels.get(_DEPLOY + link.component, "")
     if asked == "true":
         return NodeLink(
@@ -125,13 +133,21 @@ def _has(pod: PodDetail, key: str, value: str) -> bool:
     return (pod.metadata.labels or {}).get(key) == value
 
 
-def _worst(link: PodLink, pods: Sequence[PodDetail]) -> NodeLink:
+def _worst(link: PodLink, pods: Sequence[PodDetail], events: Mapping[str, Sequence[Event]]) -> NodeLink:
     for pod in pods:
         problem = pod_problem(pod)
         if problem:
-            return NodeLink(link.name, "broken", problem, pod.metadata.namespace, pod.metadata.name)
+            text = problem + _last_event(events.get(pod.metadata.uid, ()))
+            return NodeLink(link.name, "broken", text, pod.metadata.namespace, pod.metadata.name)
     meta = pods[0].metadata
     return NodeLink(link.name, "intact", "its pod is ready", meta.namespace, meta.name)
+
+
+def _last_event(events: Sequence[Event]) -> str:
+    if not events:
+        return ""
+    last = max(events, key=lambda event: event.at)
+    return f"; its last event is {last.reason}: {_short(last.message)}"
 
 
 def pod_problem(pod: PodDetail) -> str:

@@ -58,7 +58,7 @@ def _findings(source: ObjectSource, view: ClusterView, node: Node) -> _NodeFindi
     decoded = None if pods is None else [each for pod in pods if (each := detail(pod)) is not None]
     return _NodeFindings(
         node.name,
-        links(node, decoded, through_dra=node.name in view.devices.by_node),
+        links(node, decoded, view.events, through_dra=node.name in view.devices.by_node),
         signals(conditions),
         taint_signals((taint, taint_text(taint)) for taint in node.taints),
         node.cordoned,

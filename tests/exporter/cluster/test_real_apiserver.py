@@ -3,14 +3,20 @@
 import functools
 import json
 import time
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+import yaml
 
 from exporter.cli import parse
 from exporter.cluster.config import ClusterConfig
+from exporter.cluster.kubernetes.api import ApiError, open_api
+from exporter.cluster.kubernetes.kinds import object_kinds
 from exporter.cluster.pipeline import ClusterPipeline
 from exporter.commands.explain.command import run
 from exporter.config import ConfigError
+from exporter.gpu_names import gpu_resources
 from simulators import objects
 from tests import waiting
 from tests.exporter.cluster import control_plane
@@ -24,6 +30,7 @@ FULL = (
     "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available: "
     "1 No preemption victims found for incoming pod."
 )
+SHIPPED = Path(__file__).parents[3] / "deploy" / "manifests" / "rbac.yaml"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 RIGHTS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -197,3 +204,34 @@ def test_explain_works_with_the_rights_of_one_namespace(plane, tmp_path):
     assert {"nodes", "pods of other namespaces", "events of other namespaces"} <= set(found["not_seen"])
     with pytest.raises(ConfigError, match="the pods of namespace team-b may not be read"):
         explained("team-b/train-0")
+
+
+def test_the_shipped_rule_lets_the_autoscalers_status_be_read_and_no_other_configmap(plane, tmp_path):
+    documents = yaml.safe_load_all(SHIPPED.read_text(encoding="utf-8"))
+    role = next(each for each in documents if each["kind"] == "ClusterRole")
+    binding = BINDING | {
+        "metadata": {"name": "shipped"},
+        "subjects": [{"kind": "User", "name": "tenant", "apiGroup": "rbac.authorization.k8s.io"}],
+        "roleRef": BINDING["roleRef"] | {"name": role["metadata"]["name"]},
+    }
+    (kind,) = (kind for kind in object_kinds(gpu_resources()) if kind.name == "configmaps")
+    config = ClusterConfig(kubeconfig=plane.kubeconfig(tmp_path / "tenant", control_plane.TENANT))
+    status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": "autoscalerStatus: Running"}}
+    plane.create("/api/v1/namespaces/kube-system/configmaps", status)
+    plane.create(f"{RBAC}/clusterroles", role)
+    plane.create(f"{RBAC}/clusterrolebindings", binding)
+    try:
+        with closing(open_api(config)) as api:
+            assert len(until(lambda: readable(api, kind, kind.query))) == 1
+            with pytest.raises(ApiError, match="403"):
+                api.page(kind.paths[0], {})
+    finally:
+        plane.call("DELETE", f"{RBAC}/clusterrolebindings/shipped")
+
+
+def readable(api, kind, query):
+    """The objects, None while they may not be read."""
+    try:
+        return kind.codec.page(api.page(kind.paths[0], query)).records
+    except ApiError:
+        return None

@@ -168,6 +168,28 @@ def test_a_driver_of_the_node_itself_and_a_mixed_mig_layout_are_intact(tmp_path)
     assert facts["links"][0]["text"] == "installed on the node itself"
 
 
+def test_a_pod_that_only_waits_is_named_with_its_last_event(tmp_path):
+    waiting = ready("driver")
+    waiting["status"] |= {"phase": "Pending"}
+    waiting["status"]["containerStatuses"][0] |= {"ready": False, "state": {"waiting": {"reason": "ContainerCreating"}}}
+    message = 'MountVolume.SetUp failed for volume "driver-config": configmap "driver-config" not found'
+    events = [
+        {
+            "kind": "Event",
+            "metadata": {"name": f"e{age}", "creationTimestamp": objects.stamp(NOW - age)},
+            "involvedObject": {"kind": "Pod", "uid": waiting["metadata"]["uid"]},
+            "reason": "FailedMount",
+            "message": text,
+        }
+        for age, text in ((60, message), (600, "older"))
+    ]
+    (link, *_) = found(tmp_path, node(NO_GPUS), [*operator(driver=waiting), *events])["links"]
+    assert link["text"] == (
+        "container main of its pod is not ready; ContainerCreating: no message; "
+        f"its last event is FailedMount: {message}"
+    )
+
+
 def test_conditions_and_taints_are_named_with_their_writer_and_message(tmp_path):
     given = objects.cordoned(node())
     given["spec"]["taints"] += [
