@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from exporter.exposition.exporter_metrics import ExporterMetrics
+from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
 from exporter.exposition.exposition import Demand, Exposition
 from exporter.exposition.render import render
 from exporter.log import StateLog
@@ -76,8 +76,21 @@ def _overdue(age: float) -> str:
     return f"no collection has ended for {age:.0f} s"
 
 
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What the last collection left. It is published as a whole, so that its parts belong together."""
+
+    number: int
+    """How many collections there were; 0 before the first."""
+    exposition: Exposition
+    snapshot: Snapshot | None = None
+    """None before the first collection and after one that failed."""
+    config: ConfigState | None = None
+    """The state of the counters file; None in a program without one."""
+
+
 class CollectionLoop:
-    """Collects and renders in a thread of its own. `exposition` is the only thing that other threads read.
+    """Collects and renders in a thread of its own. `newest` is the only thing that other threads read.
 
     Expositions note which forms are asked for, and each collection makes those; the note is kept in a `Demand`.
     """
@@ -101,7 +114,12 @@ class CollectionLoop:
         self._last_collection = clock()
         self._collections = 0
         self._health_log = StateLog(logger)
-        self.exposition: Exposition = render((), self._registry, self._demand)
+        self.newest = self._collected(0, render((), self._registry, self._demand), None)
+
+    @property
+    def exposition(self) -> Exposition:
+        """The exposition of the last collection; before the first one, only the exporter metrics."""
+        return self.newest.exposition
 
     def start(self) -> None:
         """Start the thread; its first collection begins at once."""
@@ -149,11 +167,15 @@ class CollectionLoop:
             snapshot = self._exporter_metrics.snapshot = None
             self._exporter_metrics.collection_failures += 1
             exposition = render((), self._registry, self._demand)
-        self.exposition = exposition
+        self.newest = self._collected(self._collections + 1, exposition, snapshot)
         self._exporter_metrics.dropped += exposition.dropped
         self._last_collection = self._clock()
         self._collections += 1
         return snapshot
+
+    def _collected(self, number: int, exposition: Exposition, snapshot: Snapshot | None) -> Collected:
+        config = self._exporter_metrics.config
+        return Collected(number, exposition, snapshot, config() if config is not None else None)
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -37,6 +37,8 @@ class WebOptions:
     systemd_socket: bool
     health_address: str = ""
     """Where the health endpoints are served without TLS as well; empty for nowhere."""
+    status_page: bool = True
+    """Whether `/` shows the state of the program, or only links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,9 @@ class LogOptions:
 def web_options(arguments: Arguments) -> WebOptions:
     """Take the serving options from the command line; both programs have the same."""
     file = Path(arguments.web_config_file) if arguments.web_config_file else None
-    return WebOptions(arguments.address, file, arguments.web_systemd_socket, arguments.health_address)
+    return WebOptions(
+        arguments.address, file, arguments.web_systemd_socket, arguments.health_address, arguments.status_page == "on"
+    )
 
 
 def log_options(arguments: Arguments) -> LogOptions:

@@ -102,6 +102,7 @@ def _serving(address: str) -> tuple[Flag, ...]:
             "serve on the socket that systemd passes",
             variable="DCGM_EXPORTER_SYSTEMD_SOCKET",
         ),
+        Flag("status-page", choice("on", "off"), "what `/` shows: state, or links", "", "GPUGAUGE_STATUS_PAGE", "on"),
     )
 
 

@@ -11,10 +11,14 @@ import threading
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 
-from exporter.collection_loop import CollectionLoop
+from exporter.collection_loop import Collected, CollectionLoop
 from exporter.config import WebOptions
+from exporter.status_page.content import StatusPage
+from exporter.status_page.html import POLICY, page_html
 from exporter.web import listener
-from exporter.web.server import HttpServer, RenderedExposition
+from exporter.web.endpoints import RenderedExposition
+from exporter.web.html_pages import LINKS, HtmlPage
+from exporter.web.server import HttpServer
 from exporter.web.settings import WebSettings
 
 logger = logging.getLogger(__name__)
@@ -45,13 +49,46 @@ class ProgramEndpoints:
         return self.loop.late() or self.unready()
 
 
+@dataclass(slots=True)
+class StatusPageMaker:
+    """Makes the page of `/`: anew after a collection, or when collections have stopped, else the one made before.
+
+    For one thread. It keeps no snapshot, of which a page that nobody asks for again would keep the objects alive.
+    """
+
+    title: str
+    loop: CollectionLoop
+    content: Callable[[Collected], StatusPage]
+    _of: tuple[int, bool] = (-1, False)
+    """The collection of which the page was made, and whether there should have been another one since."""
+    _page: HtmlPage | None = None
+
+    def __call__(self) -> HtmlPage:
+        newest, late = self.loop.newest, self.loop.late()
+        of = newest.number, late is not None
+        page = self._page
+        if page is None or of != self._of:
+            banner = "" if late is None else "No collection has ended lately: what follows is old, or not there yet."
+            body = page_html(self.title, self.content(newest), LINKS, banner)
+            page = HtmlPage(body, POLICY)
+            self._of, self._page = of, page
+        return page
+
+
 def serve(
-    title: str, web: WebOptions, endpoints: ProgramEndpoints, environment: MutableMapping[str, str]
+    title: str,
+    web: WebOptions,
+    endpoints: ProgramEndpoints,
+    environment: MutableMapping[str, str],
+    content: Callable[[Collected], StatusPage],
 ) -> "RunningServers":
-    """Start the HTTP server. Raises ListenError, TlsError or WebConfigError with one message."""
+    """Start the HTTP server; `content` fills the status page. Raises ListenError, TlsError or WebConfigError."""
     sockets = listener.inherited(environment, os.getpid()) if web.systemd_socket else []
     settings = _web_settings(web)
-    servers = [HttpServer(web.address, endpoints, title=title, settings=settings, sockets=sockets)]
+    page = StatusPageMaker(title, endpoints.loop, content) if web.status_page else None
+    servers = [
+        HttpServer(web.address, endpoints, title=title, settings=settings, status_page=page, sockets=sockets),
+    ]
     if web.health_address:
         servers.append(HttpServer(web.health_address, endpoints, title=title, health_only=True))
     elif (tls := settings().tls) is not None and tls.verify_mode is ssl.CERT_REQUIRED:

@@ -26,3 +26,8 @@ class Reason(StrEnum):
     def of(cls, value: str) -> Self:
         """The member with this label value. Raises KeyError when there is none."""
         return {str(member): member for member in cls}[value]
+
+
+def find_reason(value: str, *sets: type[Reason]) -> Reason | None:
+    """The member with this label value of the first set that has one, or None."""
+    return next((reason for each in sets for reason in each if reason == value), None)

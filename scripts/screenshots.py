@@ -1,10 +1,12 @@
-"""Writes docs/images (the demo's screen, a part of a `/metrics` response) as SVG, from a demo that it runs.
+"""Writes docs/images (the demo's screen, a part of a `/metrics` response, a status page), from a demo that it runs.
 
-Usage: python -m scripts.screenshots
+Usage: python -m scripts.screenshots   (needs chromium on PATH)
 """
 
 import re
+import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -29,6 +31,8 @@ METRICS = (
     "gpugauge_source_up",
     "gpugauge_build_info",
 )
+STATUS_PAGE = 1200, 760
+"""Width and height of the part of the page that is shown."""
 GPUS = ('gpu="4"', 'gpu="5"', 'gpu="7"')
 
 
@@ -39,6 +43,14 @@ def save(name: str, title: str, drawing: RenderableType) -> None:
     svg = re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title=title), flags=re.DOTALL)
     svg = re.sub(r"\s*<!--.*?-->", "", svg, flags=re.DOTALL)
     (IMAGES / name).write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n", encoding="utf-8")
+
+
+def photograph(name: str, url: str, width: int, height: int) -> None:
+    """Write a PNG of the page at this address, of so many pixels."""
+    with tempfile.TemporaryDirectory() as profile:
+        command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"]
+        command += [f"--user-data-dir={profile}", f"--window-size={width},{height}", f"--screenshot={IMAGES / name}"]
+        subprocess.run([*command, url], check=True, capture_output=True)
 
 
 def excerpt(exposition: str) -> Text:
@@ -70,6 +82,7 @@ def main() -> None:
         address = f"http://127.0.0.1:{ports.node}/metrics"
         with urllib.request.urlopen(address) as response:
             save("metrics.svg", f"curl {address}", excerpt(response.read().decode()))
+        photograph("status.png", f"http://127.0.0.1:{ports.node}/", *STATUS_PAGE)
 
 
 if __name__ == "__main__":

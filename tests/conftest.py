@@ -60,14 +60,21 @@ class Browser:
         """The document as HTML after its scripts have run."""
         return self._run("--dump-dom", url)
 
+    def messages(self, url):
+        """What the browser logs about the page, such as violations of its policy."""
+        return self._done("--enable-logging=stderr", "--dump-dom", url).stderr
+
     def screenshot(self, url, path, *, width=1280, height=900):
         """Write a PNG of the page."""
         self._run(f"--screenshot={path}", f"--window-size={width},{height}", url)
 
     def _run(self, *arguments):
+        return self._done(*arguments).stdout
+
+    def _done(self, *arguments):
         done = subprocess.run([*self._command, *arguments], capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
-        return done.stdout
+        return done
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from exporter.cluster.kubernetes.store import ObjectStore, StoreView
 from exporter.cluster.metrics.families import families
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.scheduling.pending_pods import unknown_texts
+from exporter.cluster.status import cluster_page
 from exporter.cluster.view import ClusterView, view_of
 from exporter.collection_loop import CollectionLoop
 from exporter.exposition.exporter_metrics import ExporterMetrics
@@ -138,6 +139,6 @@ def run(config: WatcherConfig, environment: MutableMapping[str, str]) -> bool:
     pipeline = ClusterPipeline(config.cluster)
     loop = CollectionLoop(lambda: pipeline.collect(time.time()), ExporterMetrics({}), config.cluster.interval)
     endpoints = ProgramEndpoints(loop, lambda: None, pipeline.unready)
-    server = serve("gpugauge cluster watcher", config.web, endpoints, environment)
+    server = serve("gpugauge cluster watcher", config.web, endpoints, environment, cluster_page)
     pipeline.start()
     return run_until_signaled(loop, server, pipeline.stop)

@@ -26,6 +26,7 @@ from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import COMMAND, Reader
 from exporter.node.restart_need import DRIVER, RestartNeed
 from exporter.node.state_file.keeper import StateKeeper
+from exporter.node.status import node_page
 from exporter.program import ProgramEndpoints, run_until_signaled, serve
 from exporter.snapshot import Snapshot
 from exporter.source import Source
@@ -208,5 +209,8 @@ def run(config: NodeConfig, environment: MutableMapping[str, str]) -> bool:
     metrics = ExporterMetrics({"hostname": config.style.hostname}, config=lambda: program.config_state)
     loop = CollectionLoop(program.collect, metrics, config.interval)
     endpoints = ProgramEndpoints(loop, program.restart_needed, program.unready)
-    server = serve("gpugauge node exporter", config.web, endpoints, environment)
+    hostname = config.style.hostname
+    server = serve(
+        "gpugauge node exporter", config.web, endpoints, environment, lambda collected: node_page(collected, hostname)
+    )
     return run_until_signaled(loop, server, program.close, program.reload)

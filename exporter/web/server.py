@@ -5,18 +5,19 @@ request for it. Nothing here reads a device, so a scrape costs the same whatever
 """
 
 import asyncio
-import html
 import logging
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import uvicorn
 
 from exporter.web import listener
 from exporter.web.basic_auth import Login, Logins
+from exporter.web.endpoints import Endpoints, RenderedExposition
+from exporter.web.html_pages import HEALTH, HtmlPage, HtmlPages, index
 from exporter.web.http_protocol import ConnectionPool
 from exporter.web.limits import Limits
 from exporter.web.negotiation import OPENMETRICS, TEXT, wants_gzip, wants_openmetrics
@@ -26,41 +27,7 @@ _PIECE = 64 * 1024
 """Bytes of a body that are written to one connection at a time: what a client that does not read can occupy."""
 _GRACE_SECONDS = 0.5
 _JOIN_SECONDS = 1.5
-_HEALTH = ("/health", "/livez", "/readyz")
-"""Without a password: the kubelet's probes have none, and the answers tell nothing of the node."""
-_LINKS = ("/metrics", *_HEALTH)
-
-
-class RenderedExposition(Protocol):
-    """One exposition in the four forms that a client may ask for, as they are sent."""
-
-    @property
-    def text(self) -> bytes: ...
-
-    @property
-    def text_gzip(self) -> bytes: ...
-
-    @property
-    def openmetrics(self) -> bytes: ...
-
-    @property
-    def openmetrics_gzip(self) -> bytes: ...
-
-
-class Endpoints(Protocol):
-    """What is served. Each method must return at once: it runs in the event loop, where every connection waits."""
-
-    def exposition(self) -> RenderedExposition:
-        """The newest exposition; before the first collection, one with only the exporter metrics."""
-        ...
-
-    def live(self) -> str | None:
-        """None, or one message why the process should be restarted, without paths and arguments."""
-        ...
-
-    def ready(self) -> str | None:
-        """None, or one message why there is nothing useful to scrape yet, without paths and arguments."""
-        ...
+_METHODS = frozenset({"GET", "HEAD"})
 
 
 Headers = list[tuple[bytes, bytes]]
@@ -99,18 +66,17 @@ def _health(problem: str | None) -> Response:
     return Response(200, b"ok\n") if problem is None else Response(503, f"{problem}\n".encode())
 
 
-def _index(title: str) -> Response:
-    name = html.escape(title)
-    links = "".join(f'<li><a href="{link}">{link}</a></li>' for link in _LINKS)
-    page = f'<!DOCTYPE html><html lang="en"><title>{name}</title><h1>{name}</h1><ul>{links}</ul></html>\n'
-    return Response(200, page.encode(), "text/html; charset=utf-8")
+def _html(page: HtmlPage | None) -> Response:
+    if page is None:
+        return Response(500, b"the status page cannot be made; the log has the cause\n")
+    return Response(200, page.body, "text/html; charset=utf-8", page.headers())
 
 
 def respond(
     method: str, path: str, headers: Sequence[tuple[bytes, bytes]], endpoints: Endpoints, title: str
 ) -> Response:
     """Make the response to one request; `headers` have lower-case names."""
-    if method not in {"GET", "HEAD"}:
+    if method not in _METHODS:
         # The connection is closed because the body that may follow is never read.
         more = (("Allow", "GET, HEAD"), ("Connection", "close"))
         return Response(405, b"only GET and HEAD are served\n", headers=more)
@@ -124,7 +90,7 @@ def respond(
         case "/readyz":
             return _health(endpoints.ready())
         case "/":
-            return _index(title)
+            return _html(index(title))
         case _:
             return Response(404, b"not found\n")
 
@@ -133,7 +99,8 @@ async def _denied(
     path: str, headers: Sequence[tuple[bytes, bytes]], users: Mapping[str, bytes], logins: Logins
 ) -> Response | None:
     """The response to a client that may not have this path, or None."""
-    if not users or path in _HEALTH:
+    # Health needs no password: the kubelet's probes have none, and the answers tell nothing of the node.
+    if not users or path in HEALTH:
         return None
     match await logins.check(users, _header(headers, b"authorization")):
         case Login.RIGHT:
@@ -145,10 +112,19 @@ async def _denied(
 
 
 def application(
-    endpoints: Endpoints, title: str, settings: Callable[[], WebSettings], *, health_only: bool = False
+    endpoints: Endpoints,
+    title: str,
+    settings: Callable[[], WebSettings],
+    *,
+    health_only: bool = False,
+    status_page: Callable[[], HtmlPage] | None = None,
 ) -> AsgiApp:
-    """Make the ASGI application. `settings` are asked for at each request: headers and users may change."""
+    """Make the ASGI application. `settings` are asked for at each request: headers and users may change.
+
+    Without `status_page`, `/` has links alone.
+    """
     logins = Logins()
+    pages = HtmlPages(status_page) if status_page is not None else None
 
     async def serve(
         scope: MutableMapping[str, Any],
@@ -156,11 +132,14 @@ def application(
         send: Callable[[AsgiMessage], Awaitable[None]],
     ) -> None:
         now, path = settings(), scope["path"]
-        if health_only and path not in _HEALTH:
+        if health_only and path not in HEALTH:
             response = Response(404, b"not found\n")
         else:
             denied = await _denied(path, scope["headers"], now.users, logins)
-            response = denied or respond(scope["method"], path, scope["headers"], endpoints, title)
+            if denied is None and pages is not None and path == "/" and scope["method"] in _METHODS:
+                response = _html(await pages.page())
+            else:
+                response = denied or respond(scope["method"], path, scope["headers"], endpoints, title)
         described = {"Content-Type": response.content_type, "Content-Length": str(len(response.body))}
         named = {"X-Content-Type-Options": "nosniff", **now.headers, **described, **dict(response.headers)}
         encoded: Headers = [(key.lower().encode(), value.encode("latin-1")) for key, value in named.items()]
@@ -196,14 +175,15 @@ class HttpServer:
         title: str = "gpugauge",
         settings: Callable[[], WebSettings] = WebSettings,
         health_only: bool = False,
+        status_page: Callable[[], HtmlPage] | None = None,
         sockets: Sequence[socket.socket] = (),
         limits: Limits | None = None,
     ) -> None:
-        """With `health_only`, the health endpoints are all that is served."""
+        """With `health_only`, the health endpoints are all that is served; `status_page` makes what `/` shows."""
         self._address = address
         self._sockets = list(sockets)
         self._pool = ConnectionPool(limits or Limits(), settings if settings().tls else None)
-        self._app = application(endpoints, title, settings, health_only=health_only)
+        self._app = application(endpoints, title, settings, health_only=health_only, status_page=status_page)
         self._server = uvicorn.Server(_config(self._app, self._pool))
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -6,9 +6,10 @@ from exporter.cluster.scheduling.blocked_work import blocked_work
 from exporter.cluster.scheduling.overview import Capacity, PendingWork, capacities, pending_work
 from exporter.cluster.view import ClusterView
 from exporter.commands.explain.sources import ObjectSource
-from exporter.commands.explain.text import age, aligned, amounts, as_json, lines, not_seen_text, utc
+from exporter.commands.explain.text import aligned, amounts, as_json, lines, not_seen_text
 from exporter.commands.explain.watcher import WatcherAnswer
 from exporter.config import ConfigError
+from exporter.time_text import age, utc
 
 _PENDING = ("WORKLOAD", "TYPE", "PODS", "PENDING FOR", "REASON", "REQUESTS", "OLDEST POD")
 _CAPACITY = ("MODEL", "RESOURCE", "NODES", "ALLOCATABLE", "FREE", "SCHEDULABLE", "LARGEST FREE BLOCK")

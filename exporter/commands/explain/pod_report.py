@@ -14,9 +14,10 @@ from exporter.cluster.view import ClusterView, objects_of
 from exporter.commands.explain.overview import capacity_facts, capacity_text
 from exporter.commands.explain.pod_review import mistakes
 from exporter.commands.explain.sources import OTHER_PODS, ObjectSource, RawObject
-from exporter.commands.explain.text import age, amounts, as_json, lines, not_seen_text, utc
+from exporter.commands.explain.text import amounts, as_json, lines, not_seen_text
 from exporter.commands.explain.watcher import WatcherAnswer
 from exporter.config import ConfigError
+from exporter.time_text import age, utc
 
 _NAMED_NODES = 4
 """How many nodes of a group are named."""

@@ -1,14 +1,10 @@
-"""How `gpugauge explain` writes times, amounts and texts that others wrote."""
+"""How `gpugauge explain` writes amounts and texts that others wrote."""
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 from exporter.cluster.kubernetes.records import Amounts
 from exporter.commands.terminal import printable
-
-_HOUR, _LONG = 60, 48 * 60
-"""Minutes: of an hour, and from when on a time is given in days."""
 
 
 def lines(found: Iterable[str]) -> str:
@@ -37,18 +33,3 @@ def as_json(found: object) -> str:
 def amounts(found: Amounts) -> str:
     """Write devices as `2 nvidia.com/gpu`."""
     return ", ".join(f"{count} {name}" for name, count in found)
-
-
-def utc(at: float) -> str:
-    """Write a time, in seconds since the epoch, as the API server does."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def age(seconds: float) -> str:
-    """Write a duration in minutes, hours or days."""
-    minutes = max(0, int(seconds)) // 60
-    if minutes < _HOUR:
-        return f"{minutes} min"
-    if minutes < _LONG:
-        return f"{minutes // _HOUR} h {minutes % _HOUR} min"
-    return f"{minutes // (24 * _HOUR)} days"

@@ -3,25 +3,19 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from exporter.node import source_reasons
 from exporter.node.config import NodeConfig
 from exporter.node.dcgm.reasons import DcgmReason
-from exporter.node.devices.component_selection import SelectionReason
 from exporter.node.devices.device_source import ReaderConfig, SourceName, WantedField
-from exporter.node.devices.health import HealthReason
 from exporter.node.doctor.examination import CandidateName, SourceAttempt
 from exporter.node.doctor.reasons import DoctorReason
-from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
 from exporter.node.reader.supervisor import Reader, ReaderTimings
-from exporter.node.simulation.source import SimulationReason
 from exporter.reason import Reason
 from exporter.source import SourceError
 
 _NOT_YET = frozenset({ReaderReason.STARTING, ReaderReason.SLOW})
 _MUTE = frozenset({ReaderReason.HUNG, DcgmReason.TIMEOUT})
-_OF_NVML: tuple[type[Reason], ...] = (NvmlReason, HealthReason, ReaderReason)
-_OF_DCGM: tuple[type[Reason], ...] = (DcgmReason, SelectionReason, HealthReason, ReaderReason)
-_OF_SIMULATED: tuple[type[Reason], ...] = (SimulationReason, SelectionReason, ReaderReason)
 
 
 class SourceCandidate(NamedTuple):
@@ -90,6 +84,5 @@ def _reason(candidate: CandidateName, error: SourceError) -> Reason | None:
 
 def reason_of(candidate: CandidateName, text: str) -> Reason | None:
     """The member that a reason from a reader process, which is sent as text, means; None where it is not known."""
-    sets = _OF_NVML if candidate == "nvml" else _OF_SIMULATED if candidate == "simulated" else _OF_DCGM
-    members = {str(member): member for reasons in reversed(sets) for member in reasons}
-    return members.get(text)
+    source = candidate if candidate in {"nvml", "simulated"} else "dcgm"
+    return source_reasons.reason_of(source, text)

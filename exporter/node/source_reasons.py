@@ -1,0 +1,45 @@
+"""Finds the meaning and the remedy of a reason of this node's sources by its label value.
+
+Reasons of the reader process arrive through its pipe as texts, and those of several sources may have the same value.
+"""
+
+from exporter.node.attribution.device_lookup import UnmatchedReason
+from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.devices.component_selection import SelectionReason
+from exporter.node.devices.health import HealthReason
+from exporter.node.devices.readings import RejectionReason
+from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.reader.reasons import ReaderReason
+from exporter.node.state_file.reasons import SOURCE as STATE_FILE
+from exporter.node.state_file.reasons import StateFileReason
+from exporter.reason import Reason, find_reason
+
+
+def reason_of(source: str, value: str) -> Reason | None:
+    """The reason with this label value on a problem of a source; None where no table has it."""
+    if isinstance(value, Reason):  # of what is read in this process: the kubelet and the state file
+        return value
+    return find_reason(value, *_reasons_of(source))
+
+
+def rejection_of(value: str) -> Reason | None:
+    """The reason with this label value on a rejected or unsupported value."""
+    return find_reason(value, RejectionReason)
+
+
+def unmatched_of(value: str) -> Reason | None:
+    """The reason with this label value on device ids that match no device."""
+    return find_reason(value, UnmatchedReason)
+
+
+def _reasons_of(source: str) -> tuple[type[Reason], ...]:
+    """The closed sets that a source's reasons are from, its own first."""
+    if source == STATE_FILE:
+        return (StateFileReason,)
+    if source == "simulated":
+        from exporter.node.simulation.source import SimulationReason  # noqa: PLC0415 - for simulated nodes only
+
+        return SimulationReason, SelectionReason, ReaderReason, DcgmReason, NvmlReason, HealthReason
+    if source == "nvml":
+        return NvmlReason, SelectionReason, ReaderReason, HealthReason, DcgmReason
+    return DcgmReason, SelectionReason, ReaderReason, HealthReason, NvmlReason

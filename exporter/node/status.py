@@ -1,0 +1,111 @@
+"""What the status page of the node exporter says, from the last collection. No I/O."""
+
+from collections.abc import Iterable, Mapping
+
+from exporter import VERSION
+from exporter.collection_loop import Collected
+from exporter.exposition.exporter_metrics import ConfigState
+from exporter.metric import AnyFamily, Metric, Sample, Value
+from exporter.node.attribution.metrics import UNMATCHED
+from exporter.node.device_rows import COLUMNS, device_facts, device_rows
+from exporter.node.devices.metrics import DEVICES_EXPECTED, DEVICES_OBSERVED, UNSUPPORTED
+from exporter.node.source_reasons import reason_of, rejection_of, unmatched_of
+from exporter.snapshot import Snapshot
+from exporter.status_page.content import Cell, Mark, StatusPage, StatusTable, absent, table, text
+from exporter.status_page.sources import explained, failed_page, in_order_of_need, sources_table
+from exporter.time_text import utc
+
+_ATTRIBUTION = "kubelet"
+"""The source of allocations."""
+
+
+def node_page(collected: Collected, hostname: str) -> StatusPage:
+    """Fill the page; `hostname` is the node's name."""
+    snapshot = collected.snapshot
+    if snapshot is None:
+        return failed_page(collected.number, (("Node", text(hostname)),))
+    families = {each.metric.name: each for each in snapshot.families}
+    tables = (
+        *in_order_of_need(snapshot, sources_table(snapshot, reason_of), _devices(snapshot)),
+        _configuration(collected.config),
+        _unsupported(families),
+        _unmatched(families),
+    )
+    return StatusPage(_facts(snapshot, families, hostname), tables)
+
+
+def _facts(snapshot: Snapshot, families: Mapping[str, AnyFamily], hostname: str) -> tuple[tuple[str, Cell], ...]:
+    build = snapshot.build
+    simulated = build.get("source") == "simulated"
+    source = (
+        text(build["source"], note="nothing here is measured" if simulated else "") if build.get("source") else absent()
+    )
+    return (
+        ("Node", text(hostname)),
+        ("Collected", text(utc(snapshot.taken_at))),
+        ("GPUs", _gpus(families)),
+        ("Source", source),
+        ("DCGM", text(build["dcgm_version"]) if build.get("dcgm_version") else absent()),
+        ("NVML", text(build["nvml_version"]) if build.get("nvml_version") else absent()),
+        ("gpugauge", text(VERSION)),
+    )
+
+
+def _gpus(families: Mapping[str, AnyFamily]) -> Cell:
+    observed, expected = _value(families, DEVICES_OBSERVED), _value(families, DEVICES_EXPECTED)
+    if not expected:
+        return absent("none is known")
+    return text(f"{observed} of {expected} readable", mark=Mark.GOOD if observed == expected else Mark.BAD)
+
+
+def _value(families: Mapping[str, AnyFamily], metric: Metric) -> Value | None:
+    return next((value for _, value in _samples(families, metric)), None)
+
+
+def _samples(families: Mapping[str, AnyFamily], metric: Metric) -> Iterable[Sample]:
+    return families[metric.name].samples if metric.name in families else ()
+
+
+def _devices(snapshot: Snapshot) -> StatusTable:
+    attributed = any(each.source == _ATTRIBUTION for each in snapshot.health)
+    rows = device_rows(device_facts(snapshot.families), attributed=attributed)
+    return table("GPUs and MIG devices", COLUMNS, rows, "No GPU is known; the table of sources says why.")
+
+
+def _configuration(state: ConfigState | None) -> StatusTable:
+    """How many errors of each kind the configuration has; their texts have names of files and are in the log."""
+    rows = []
+    if state is not None and state.sha256 is None:
+        rows.append((text("the counters file cannot be used, so no field is read", mark=Mark.BAD), text("1")))
+    elif state is not None and not state.successful:
+        rows.append(
+            (text("the counters file was changed and cannot be used; the former one is", mark=Mark.BAD), text("1"))
+        )
+    if state is not None and state.rejected_rows:
+        rows.append(
+            (text("rows of the counters file that are left out", mark=Mark.BAD), text(str(state.rejected_rows)))
+        )
+    return table(
+        "Configuration errors", ("Kind", "Number"), rows, "None.", "The log has the texts, with file and line."
+    )
+
+
+def _unsupported(families: Mapping[str, AnyFamily]) -> StatusTable:
+    rows = []
+    for labels, value in _samples(families, UNSUPPORTED):
+        pairs = dict(labels.pairs)
+        rows.append(
+            (text(pairs["field"]), text(str(value)), *explained(pairs["reason"], rejection_of(pairs["reason"])))
+        )
+    columns = ("Field", "Devices", "Reason", "Meaning", "Remedy")
+    return table("Fields without a value", columns, rows, "None.")
+
+
+def _unmatched(families: Mapping[str, AnyFamily]) -> StatusTable:
+    rows = []
+    for labels, value in _samples(families, UNMATCHED):
+        pairs = dict(labels.pairs)
+        found = explained(pairs["reason"], unmatched_of(pairs["reason"]))
+        rows.append((text(pairs["resource"]), text(str(value)), *found))
+    columns = ("Resource", "Ids", "Reason", "Meaning", "Remedy")
+    return table("Device ids of the kubelet that match no device", columns, rows, "None.")
