@@ -137,7 +137,7 @@ READING = (
         "DCGM_EXPORTER_INTERVAL",
         f"{DEFAULT_INTERVAL_SECONDS * 1000:.0f}",
     ),
-    Flag("collectors", FILE, "counters file: name, type, help", "f", "DCGM_EXPORTER_COLLECTORS"),
+    Flag("collectors", FILE, "counters file, CSV (name, type, help) or YAML", "f", "DCGM_EXPORTER_COLLECTORS"),
     Flag(
         "xid-count-window-size",
         WINDOW,

@@ -82,7 +82,7 @@ def serve(
     environment: MutableMapping[str, str],
     content: Callable[[Collected], StatusPage],
 ) -> "RunningServers":
-    """Start the HTTP server; `content` fills the status page. Raises ListenError, TlsError or WebConfigError."""
+    """Start the HTTP server; `content` fills the status page. Raises ListenError, TlsError or ConfigFileError."""
     sockets = listener.inherited(environment, os.getpid()) if web.systemd_socket else []
     settings = _web_settings(web)
     page = StatusPageMaker(title, endpoints.loop, content) if web.status_page else None

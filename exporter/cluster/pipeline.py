@@ -134,7 +134,7 @@ def problems(stores: tuple[StoreView, ...]) -> tuple[SourceProblem, ...]:
 def run(config: WatcherConfig, environment: MutableMapping[str, str]) -> bool:
     """Serve until SIGTERM; returns False when the HTTP server ended by itself.
 
-    Raises ListenError, TlsError or WebConfigError before anything runs.
+    Raises ListenError, TlsError or ConfigFileError before anything runs.
     """
     pipeline = ClusterPipeline(config.cluster)
     loop = CollectionLoop(lambda: pipeline.collect(time.time()), ExporterMetrics({}), config.cluster.interval)

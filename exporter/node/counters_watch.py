@@ -14,6 +14,7 @@ from pathlib import Path
 
 from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
 from exporter.config import ConfigError
+from exporter.config_node import ConfigFileError
 from exporter.exposition.exporter_metrics import ConfigState
 from exporter.node.devices import regular_file
 from exporter.node.devices.counters_file import Counters, decode, parse
@@ -69,7 +70,12 @@ def load_counters(path: Path | None) -> LoadedCounters:
     except UnreadableFileError as error:
         problem = f"cannot be read: {error}"
         raise UnusableCountersError(f"counters file {file} {problem}", problem) from None
-    counters = parse(decode(content), file)
+    try:
+        counters = parse(decode(content), file)
+    except ConfigFileError as error:
+        where = "" if error.line is None else f" on line {error.line}"
+        problem = f"cannot be used{where}: {error.problem}"
+        raise UnusableCountersError(f"counters file {file} {problem}", "is not a list of fields") from None
     if not counters.usable:
         first = f"the first problem: {counters.problems[0]}" if counters.problems else "it has none"
         message = f"no row of the counters file {file} can be used; {first}"

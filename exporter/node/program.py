@@ -203,7 +203,7 @@ def state_keeper(config: NodeConfig) -> StateKeeper | None:
 def run(config: NodeConfig, environment: MutableMapping[str, str]) -> bool:
     """Serve until SIGTERM; returns False when the HTTP server ended by itself.
 
-    Raises ConfigError, ListenError, TlsError or WebConfigError before anything runs.
+    Raises ConfigError, ListenError, TlsError or ConfigFileError before anything runs.
     """
     program = NodeProgram(config)
     metrics = ExporterMetrics({"hostname": config.style.hostname}, config=lambda: program.config_state)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from exporter.web.config_node import ConfigNode, read
+from exporter.config_node import ConfigNode, read
 from exporter.web.tls import TlsFiles
 from exporter.web.tls_section import tls_files
 
@@ -40,7 +40,7 @@ class WebConfigFile:
 
 
 def load(path: Path) -> WebConfigFile:
-    """Read the file; relative paths in it start at the folder of the file. Raises WebConfigError."""
+    """Read the file; relative paths in it start at the folder of the file. Raises ConfigFileError."""
     sections: dict[str, ConfigNode] = {}
     for entry in read(path).entries():
         if entry.key not in _SECTIONS:

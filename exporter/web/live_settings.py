@@ -47,7 +47,7 @@ class LiveSettings:
     """
 
     def __init__(self, path: Path, *, every: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
-        """Raises WebConfigError or TlsError when the files cannot be used at the start."""
+        """Raises ConfigFileError or TlsError when the files cannot be used at the start."""
         self._path, self._every, self._clock = path, every, clock
         self._failures = StateLog(_logger)
         self._warned: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 import ssl
 from typing import Any
 
-from exporter.web.config_node import ConfigNode
+from exporter.config_node import ConfigNode
 from exporter.web.tls import Pem, TlsFiles
 
 _CLIENT_AUTH = {
@@ -61,7 +61,7 @@ _KEYS = (
 
 
 def tls_files(section: ConfigNode, warnings: list[str]) -> TlsFiles | None:
-    """Read the section; None where it is empty. Adds to `warnings` what is done otherwise. Raises WebConfigError."""
+    """Read the section; None where it is empty. Adds to `warnings` what is done otherwise. Raises ConfigFileError."""
     given: dict[str, ConfigNode] = {}
     for entry in section.entries():
         if entry.key not in _KEYS:
@@ -105,7 +105,7 @@ def _pem(section: ConfigNode, given: dict[str, ConfigNode], key: str, *, optiona
 
 
 def _client_auth(given: dict[str, ConfigNode], warnings: list[str]) -> ssl.VerifyMode:
-    """Raises WebConfigError for a client CA that is not used, and for verification without one.
+    """Raises ConfigFileError for a client CA that is not used, and for verification without one.
 
     Both look safer than they are.
     """

@@ -1,15 +1,15 @@
 """Parses the counters file: which fields are exposed, under which name, type and help text. No I/O, no state.
 
-The format is dcgm-exporter's CSV (name, type, help), which that reads with Go's encoding/csv. More is allowed here:
-comments may be indented, help texts may contain commas, quotes may follow a blank. The result is `Counters`: the rows
-that can be used, and a message for each row that cannot.
+The format is CSV (`counters_csv.py`) or YAML (`counters_yaml.py`). The result is `Counters`: the rows that can be used,
+and a message for each row that cannot.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from exporter.node.devices import counters_csv
 from exporter.node.devices.computed_metrics import (
     ALWAYS_READ,
     COMPUTED,
@@ -19,24 +19,12 @@ from exporter.node.devices.computed_metrics import (
 )
 from exporter.node.devices.device_source import DEVICE_SCOPES, WantedField
 from exporter.node.devices.field import NOT_READ, Field, fields, fields_by_name
+from exporter.node.devices.raw_row import RawRow, shown
 
 RowType = Literal["gauge", "counter", "untyped", "label"]
 TYPES: tuple[RowType, ...] = get_args(RowType)
-SHOWN = 80
-"""How many characters of a value a message shows."""
-
-_QUOTED = r'[^\S\n]*+"(?:[^"]|"")*+"[^\S\n]*+'
-"""A column in quotes, which may contain commas and line breaks; a quote in it is written twice."""
-_COLUMN = rf"({_QUOTED}|[^,\n]*+)"
-_ROW = re.compile(
-    rf"[^\S\n]*+#[^\n]*+"  # a comment
-    rf"|{_COLUMN},{_COLUMN},({_QUOTED}(?=\n|\Z)|[^\n]*+)"
-    rf"|[^\n]*+"  # fewer than three columns: no group matches
-)
-"""One row. As in Go, only a line feed ends it, and none does in a quoted column."""
-_UNCLOSED = re.compile(r'"(?:[^"]|"")*+\Z')
-_NOT_UTF8 = re.compile("[\udc80-\udcff]")
-"""The bytes that are not UTF-8, as the error handler `surrogateescape` decodes them."""
+_YAML_BEGINS = re.compile(r"(?:[^\S\n]*+(?:#[^\n]*+)?\n)*+(?:---\s|fields[^\S\n]*:|-\s)")
+"""No row of CSV begins like that: it would have no comma after its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,59 +99,65 @@ class Counters:
         return any(HEALTH_STATUS in row.metric.fields for row in self.computed)
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedRow:
+    """A row of the file with what was found about it."""
+
+    raw: RawRow
+    used: CounterRow | ComputedRow | None
+    """None where the row cannot be used."""
+    problem: str = ""
+    """Why it cannot be used, or why a row that can be used has no values; empty where neither."""
+
+
 class _RowError(Exception):
     """Why one row cannot be used."""
 
 
-def _shown(value: str) -> str:
-    """The value in quotes on one line, shortened; a byte that is not UTF-8 is written in hexadecimal."""
-    short = value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
-    return re.sub(r"\\udc([89a-f][0-9a-f])", r"\\x\1", repr(short))
+def is_yaml(text: str, file: str) -> bool:
+    """Whether it is YAML: by the ending of its name, else by its first line that is neither blank nor a comment."""
+    return file.endswith((".yaml", ".yml")) or (not file.endswith(".csv") and _YAML_BEGINS.match(text) is not None)
 
 
-def _unquoted(column: str) -> str:
-    text = column.strip()
-    if _UNCLOSED.match(text):
-        raise _RowError(f"a quote is not closed in {_shown(text)}")
-    if re.fullmatch(_QUOTED, text):
-        return text[1:-1].replace('""', '"').strip()
-    return text
+def raw_rows(text: str, file: str) -> Iterable[RawRow]:
+    """The rows of a counters file's text. Raises ConfigFileError for a text that is YAML but no list of fields."""
+    if not is_yaml(text, file):
+        return counters_csv.rows(text)
+    from exporter.node.devices import counters_yaml  # noqa: PLC0415 - it brings a YAML reader, which few nodes need
+
+    return counters_yaml.rows(text, file)
 
 
-def _rows(text: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """The rows that are neither blank nor a comment, each with the number of its first line."""
-    text = text.replace("\r\n", "\n")
-    if "\n" not in text:
-        text = text.replace("\r", "\n")
-    line, position = 1, 0
-    while position <= len(text) and (row := _ROW.match(text, position)):
-        if row[0].strip() and not row[0].lstrip().startswith("#"):
-            yield line, row
-        line += row[0].count("\n") + 1
-        position = row.end() + 1
+def checked_rows(raws: Iterable[RawRow]) -> Iterator[CheckedRow]:
+    """Check each row; the first one of a name counts."""
+    names: set[str] = set()
+    for raw in raws:
+        try:
+            row = _counter(raw)
+            if row.name in names:
+                raise _RowError(f"{row.name} is listed twice; the first row counts")
+        except _RowError as problem:
+            yield CheckedRow(raw, None, str(problem))
+            continue
+        names.add(row.name)
+        yield CheckedRow(raw, row, _without_values(row))
 
 
-def _counter(row: re.Match[str]) -> CounterRow | ComputedRow:
-    if _NOT_UTF8.search(row[0]):
-        raise _RowError(f"not UTF-8: {_shown(row[0].strip())}")
-    if row[3] is None:
-        raise _RowError(f"expected 'name, type, help', found {_shown(row[0].strip())}")
-    name, type_, help_ = (_unquoted(column) for column in row.groups())
-    computed, field = COMPUTED.get(name), fields_by_name().get(name)
-    if computed is None and field is None:
-        raise _RowError(f"unknown field {_shown(name)}")
-    kind = type_.lower()
-    if kind not in TYPES:
-        raise _RowError(f"type {_shown(type_)} of {name} is not one of {', '.join(TYPES)}")
-    if field is None:
-        if kind == "label":
-            raise _RowError(f"{name} is computed and cannot be a label")
-        return ComputedRow(name, help_, COMPUTED[name])
-    if field.kind == "binary":
-        raise _RowError(f"{name} is a structure and cannot be exposed")
-    if field.kind == "string" and kind != "label":
-        raise _RowError(f"{name} is text and can only be a label, not a {kind}")
-    return CounterRow(name, kind, help_, field)
+def counters_of(raws: Iterable[RawRow], file: str) -> Counters:
+    """The counters of these rows. `file` is the file's name in messages."""
+    checked = tuple(checked_rows(raws))
+    used = [each.used for each in checked if each.used is not None]
+    return Counters(
+        rows=tuple(row for row in used if isinstance(row, CounterRow)),
+        problems=_messages(file, (each for each in checked if each.used is None)),
+        unread=_messages(file, (each for each in checked if each.used is not None and each.problem)),
+        computed=tuple(row for row in used if isinstance(row, ComputedRow)),
+    )
+
+
+def parse(text: str, file: str) -> Counters:
+    """Parse a counters file's text. `file` is its name in messages. Raises ConfigFileError as `raw_rows` does."""
+    return counters_of(raw_rows(text, file), file)
 
 
 def decode(content: bytes) -> str:
@@ -171,23 +165,31 @@ def decode(content: bytes) -> str:
     return content.decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
 
 
-def parse(text: str, file: str) -> Counters:
-    """Parse a counters file's text. `file` is its name in messages."""
-    rows: dict[str, CounterRow | ComputedRow] = {}
-    problems: list[str] = []
-    unread: list[str] = []
-    for number, row in _rows(text):
-        try:
-            counter = _counter(row)
-            if counter.name in rows:
-                raise _RowError(f"{counter.name} is listed twice; the first row counts")
-        except _RowError as problem:
-            problems.append(f"{file}, line {number}: {problem}")
-            continue
-        rows[counter.name] = counter
-        if isinstance(counter, CounterRow) and not counter.field.is_read:
-            entity = NOT_READ[counter.field.scope]
-            unread.append(f"{file}, line {number}: {counter.name} is a field of one {entity}, of which none is read")
-    read = tuple(row for row in rows.values() if isinstance(row, CounterRow))
-    computed = tuple(row for row in rows.values() if isinstance(row, ComputedRow))
-    return Counters(read, tuple(problems), tuple(unread), computed)
+def _messages(file: str, rows: Iterable[CheckedRow]) -> tuple[str, ...]:
+    return tuple(f"{file}, line {row.raw.line}: {row.problem}" for row in rows)
+
+
+def _without_values(row: CounterRow | ComputedRow) -> str:
+    if isinstance(row, ComputedRow) or row.field.is_read:
+        return ""
+    return f"{row.name} is a field of one {NOT_READ[row.field.scope]}, of which none is read"
+
+
+def _counter(raw: RawRow) -> CounterRow | ComputedRow:
+    if raw.problem:
+        raise _RowError(raw.problem)
+    computed, field = COMPUTED.get(raw.name), fields_by_name().get(raw.name)
+    if computed is None and field is None:
+        raise _RowError(f"unknown field {shown(raw.name)}")
+    kind = raw.type.lower()
+    if kind not in TYPES:
+        raise _RowError(f"type {shown(raw.type)} of {raw.name} is not one of {', '.join(TYPES)}")
+    if field is None:
+        if kind == "label":
+            raise _RowError(f"{raw.name} is computed and cannot be a label")
+        return ComputedRow(raw.name, raw.help, COMPUTED[raw.name])
+    if field.kind == "binary":
+        raise _RowError(f"{raw.name} is a structure and cannot be exposed")
+    if field.kind == "string" and kind != "label":
+        raise _RowError(f"{raw.name} is text and can only be a label, not a {kind}")
+    return CounterRow(raw.name, kind, raw.help, field)

@@ -4,8 +4,8 @@ import ssl
 
 import pytest
 
+from exporter.config_node import ConfigFileError
 from exporter.web.config_file import WebConfigFile, load
-from exporter.web.config_node import WebConfigError
 from exporter.web.tls_section import SUITES
 
 
@@ -214,7 +214,7 @@ KNOWN_KEYS = (
 )
 def test_a_message_names_file_line_and_key_but_no_value_of_the_operator(file, text, line, message):
     path = file(text)
-    with pytest.raises(WebConfigError) as raised:
+    with pytest.raises(ConfigFileError) as raised:
         load(path)
     assert str(raised.value) == f"{path}:{line}: {message}"
     assert "SECRET" not in str(raised.value)
@@ -223,13 +223,13 @@ def test_a_message_names_file_line_and_key_but_no_value_of_the_operator(file, te
 @pytest.mark.parametrize("text", ["a: [1\n", "a: b: c\n", "a:\n\t- b\n", "\x00", "a: 1\n---\nb: 2\n"])
 def test_a_file_that_is_not_yaml_is_one_message_that_names_it(file, text):
     path = file(text)
-    with pytest.raises(WebConfigError, match=f"^{path}:[^\n]+$"):
+    with pytest.raises(ConfigFileError, match=f"^{path}:[^\n]+$"):
         load(path)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(WebConfigError, match=r"none\.yml: cannot be read: No such file or directory$"):
+    with pytest.raises(ConfigFileError, match=r"none\.yml: cannot be read: No such file or directory$"):
         load(tmp_path / "none.yml")
     (tmp_path / "latin.yml").write_bytes(b"a: \xff\n")
-    with pytest.raises(WebConfigError, match=r"latin\.yml: is not UTF-8 text$"):
+    with pytest.raises(ConfigFileError, match=r"latin\.yml: is not UTF-8 text$"):
         load(tmp_path / "latin.yml")

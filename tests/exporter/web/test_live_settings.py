@@ -6,7 +6,7 @@ import ssl
 import pytest
 import trustme
 
-from exporter.web.config_node import WebConfigError
+from exporter.config_node import ConfigFileError
 from exporter.web.live_settings import LiveSettings
 from exporter.web.tls import TlsError
 from tests.exporter.web.test_tls import issue
@@ -129,5 +129,5 @@ def test_at_the_start_a_mistake_is_an_error(file, tmp_path):
     with pytest.raises(TlsError):
         LiveSettings(file)
     file.write_text("nonsense: 1\n")
-    with pytest.raises(WebConfigError):
+    with pytest.raises(ConfigFileError):
         LiveSettings(file)
