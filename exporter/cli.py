@@ -6,12 +6,13 @@ follows after `=` or as the next word, and the first word that is no flag ends t
 
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from exporter import VERSION
 from exporter.config import Arguments, ConfigError
-from exporter.flags import COMMANDS, Command, Flag
+from exporter.flag import Command, Flag
+from exporter.flags import COMMANDS
 
 OTHER_PROGRAM = "dcgm-exporter"
 """Containers that started dcgm-exporter may have this name as their first argument."""
@@ -38,7 +39,8 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Arguments:
     values = {} if output else _values(command, given, environment)
     operands, stray = (tuple(rest), []) if command.operands else ((), rest)
     warnings = (*_ignored(command, given, environment), *_ignored_words(stray))
-    return Arguments(command=command.name, output=output, operands=operands, warnings=warnings, **values)
+    found = frozenset(_given_names(command, given, environment))
+    return Arguments(command=command.name, output=output, operands=operands, warnings=warnings, given=found, **values)
 
 
 def _command(argv: Sequence[str]) -> tuple[Command, list[str]]:
@@ -91,6 +93,12 @@ def _values(command: Command, given: Sequence[_Given], environment: Mapping[str,
         read = [_read(flag, *text) for text in texts or [("default", flag.default)]]
         values[flag.name.replace("-", "_")] = sum(read, ()) if flag.value.adds_up else read[-1]
     return values
+
+
+def _given_names(command: Command, given: Sequence[_Given], environment: Mapping[str, str]) -> Iterator[str]:
+    """The names of the flags that have a value from the command line or the environment."""
+    spelled = {each.flag for each in given}
+    yield from (flag.name for flag in command.flags() if flag in spelled or environment.get(flag.variable))
 
 
 def _read(flag: Flag, origin: str, text: str) -> Any:

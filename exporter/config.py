@@ -26,6 +26,8 @@ class Arguments(SimpleNamespace):
     """The words beside the flags, of a command that takes some."""
     warnings: tuple[str, ...]
     """Messages for the log, about what was given and is not used."""
+    given: frozenset[str]
+    """The names of the flags whose values are not their defaults: given as flag or variable."""
 
 
 @dataclass(frozen=True, slots=True)

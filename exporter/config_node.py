@@ -130,5 +130,5 @@ def parse(text: str, path: Path) -> ConfigNode:
         problem = getattr(error, "problem", None) or "is not YAML"
         raise ConfigFileError(path, mark.line + 1 if mark else None, problem) from error
     if root is None:
-        return ConfigNode(path, "file", yaml.ScalarNode(_NULL, ""))
+        return ConfigNode(path, "file", yaml.ScalarNode(_NULL, "", yaml.Mark("", 0, 0, 0, None, 0)))
     return ConfigNode(path, "file", root)

@@ -3,10 +3,9 @@
 The parser, the environment, `--help` and docs/flags.md are made from these rows.
 """
 
-from dataclasses import dataclass
-
 from exporter.cluster.config import NAMESPACE_NAMES, NODE_NAMES
 from exporter.config import DEFAULT_INTERVAL_SECONDS
+from exporter.flag import Command, Flag
 from exporter.flag_values import (
     ADDRESS,
     BOOLEAN,
@@ -20,48 +19,10 @@ from exporter.flag_values import (
     SECONDS,
     SELECTION,
     WINDOW,
-    FlagValue,
     choice,
     mapping,
     text_value,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """One flag and the environment variable that gives its value where the flag is not given."""
-
-    name: str
-    """Without dashes."""
-    value: FlagValue
-    help: str = ""
-    """What it does; of a flag that is ignored for compatibility, what there is instead."""
-    short: str = ""
-    """A second name, without dashes."""
-    variable: str = ""
-    default: str = ""
-
-    def names(self) -> tuple[str, ...]:
-        """Every name, as documents write it: one dash before a single letter, two before a word."""
-        return tuple(f"-{name}" if len(name) == 1 else f"--{name}" for name in (self.name, self.short) if name)
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command and its flags, by group."""
-
-    name: str
-    about: str
-    groups: dict[str, tuple[Flag, ...]]
-    ignored: tuple[Flag, ...] = ()
-    """Flags that are ignored for compatibility."""
-    operands: str = ""
-    """A placeholder for the words that the command takes beside its flags; empty where it takes none."""
-
-    def flags(self) -> tuple[Flag, ...]:
-        """The flags that have a meaning."""
-        return tuple(flag for group in self.groups.values() for flag in group)
-
 
 GENERAL = (
     Flag("help", BOOLEAN, "print the commands and the flags of one", "h"),
@@ -138,6 +99,12 @@ READING = (
         f"{DEFAULT_INTERVAL_SECONDS * 1000:.0f}",
     ),
     Flag("collectors", FILE, "counters file, CSV (name, type, help) or YAML", "f", "DCGM_EXPORTER_COLLECTORS"),
+    Flag(
+        "config-file",
+        FILE,
+        "configuration file of dcgm-exporter: fields, intervals and watch groups; flags and variables come first",
+        variable="DCGM_EXPORTER_CONFIG_FILE",
+    ),
     Flag(
         "xid-count-window-size",
         WINDOW,

@@ -6,7 +6,8 @@ Usage: python -m scripts.flags
 import sys
 from collections.abc import Sequence
 
-from exporter.flags import COMMANDS, Command, Flag
+from exporter.flag import Command, Flag
+from exporter.flags import COMMANDS
 
 INTRODUCTION = """\
 # Flags and variables

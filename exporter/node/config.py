@@ -5,16 +5,18 @@ In: the parsed arguments, whose values were checked. Out: the configuration, wit
 
 import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options
+from exporter.node.config_file.content import FieldList, NodeConfigFile
 from exporter.node.dcgm.address import AddressError, parse_address
 from exporter.node.dcgm.same_machine import on_this_machine
 from exporter.node.devices.component_selection import ComponentSelections
 from exporter.node.devices.computed_families import CountWindows
 from exporter.node.devices.device_source import SourceName
 from exporter.node.devices.labels import LabelStyle
+from exporter.node.devices.watch_intervals import Pace, pace_of
 
 DEFAULT_COUNTERS = "/etc/dcgm-exporter/default-counters.csv"
 """Where the images of dcgm-exporter and of gpugauge have the file; the GPU Operator refers to it by this path."""
@@ -28,10 +30,12 @@ class NodeConfig:
     web: WebOptions
     log: LogOptions
     source: SourceName
-    interval: float
-    """Seconds between collections."""
+    pace: Pace
+    """How often is read, and how often fields are sampled."""
     counters_file: Path | None
     """The counters file that was named; None where none was."""
+    fields: FieldList | None
+    """The fields that the configuration file lists, in place of a counters file."""
     kubernetes: bool
     """Whether devices are attributed to pods."""
     kubelet_socket: str
@@ -55,6 +59,11 @@ class NodeConfig:
     """Messages for the log, about what was given and is not used as it is."""
 
     @property
+    def interval(self) -> float:
+        """Seconds between collections."""
+        return self.pace.collection
+
+    @property
     def reads_this_machine(self) -> bool:
         """Whether the GPUs are certainly real ones of this machine.
 
@@ -64,13 +73,19 @@ class NodeConfig:
 
 
 def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeConfig:
-    """Make the configuration of values that were checked when they were read."""
+    """Make the configuration of values that were checked when they were read. Raises ConfigError.
+
+    A flag or variable comes before the configuration file, and that before a default.
+    """
+    file = _config_file(arguments)
+    named = "collectors" in arguments.given
     return NodeConfig(
         web=web_options(arguments),
         log=log_options(arguments),
         source=arguments.source or _usual_source(arguments),
-        interval=max(arguments.collect_interval, MIN_INTERVAL_MS) / 1000,
-        counters_file=Path(arguments.collectors) if arguments.collectors else None,
+        pace=_pace(arguments, file),
+        counters_file=Path(arguments.collectors) if named else file.counters_file,
+        fields=None if named else file.fields,
         kubernetes=arguments.kubernetes,
         kubelet_socket=arguments.pod_resources_kubelet_socket,
         remote=arguments.remote_hostengine_info or None,
@@ -83,8 +98,16 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         state_file=Path(arguments.state_file) if arguments.state_file else None,
         style=label_style(arguments, environment),
         windows=CountWindows(arguments.xid_count_window_size, arguments.clock_events_count_window_size),
-        warnings=(*arguments.warnings, *_warnings(arguments, environment)),
+        warnings=(*arguments.warnings, *file.warnings, *_warnings(arguments, file, environment)),
     )
+
+
+def _config_file(arguments: Arguments) -> NodeConfigFile:
+    if not arguments.config_file:
+        return NodeConfigFile()
+    from exporter.node.config_file.reader import load  # noqa: PLC0415 - it brings a YAML reader, which few nodes need
+
+    return load(Path(arguments.config_file))
 
 
 def _usual_source(arguments: Arguments) -> SourceName:
@@ -92,10 +115,23 @@ def _usual_source(arguments: Arguments) -> SourceName:
     return "dcgm" if arguments.remote_hostengine_info else "auto"
 
 
-def _warnings(arguments: Arguments, environment: Mapping[str, str]) -> Iterator[str]:
-    milliseconds = arguments.collect_interval
-    if milliseconds < MIN_INTERVAL_MS:
-        yield f"a collection interval of {milliseconds} ms is too short: {MIN_INTERVAL_MS} ms are used"
+def _default_interval(arguments: Arguments, file: NodeConfigFile) -> float:
+    """Seconds, as they were given."""
+    if "collect-interval" in arguments.given or file.interval is None:
+        return float(arguments.collect_interval) / 1000
+    return file.interval
+
+
+def _pace(arguments: Arguments, file: NodeConfigFile) -> Pace:
+    least = MIN_INTERVAL_MS / 1000
+    groups = [replace(group, seconds=max(group.seconds, least)) for group in file.groups]
+    return pace_of(max(_default_interval(arguments, file), least), groups)
+
+
+def _warnings(arguments: Arguments, file: NodeConfigFile, environment: Mapping[str, str]) -> Iterator[str]:
+    for seconds in (_default_interval(arguments, file), *(group.seconds for group in file.groups)):
+        if seconds * 1000 < MIN_INTERVAL_MS:
+            yield f"a collection interval of {seconds * 1000:.0f} ms is too short: {MIN_INTERVAL_MS} ms are used"
     if arguments.kubernetes and not environment.get("NODE_NAME"):
         name = node_name(environment)
         yield f"NODE_NAME is not set: {name!r} stands for the name of the node; set it from spec.nodeName"

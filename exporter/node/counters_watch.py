@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Protocol
 
 from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
 from exporter.config import ConfigError
 from exporter.config_node import ConfigFileError
 from exporter.exposition.exporter_metrics import ConfigState
+from exporter.node.config_file.content import FieldList
 from exporter.node.devices import regular_file
-from exporter.node.devices.counters_file import Counters, decode, parse
+from exporter.node.devices.counters_file import Counters, counters_of, decode, parse
 from exporter.node.devices.regular_file import UnreadableFileError
 
 logger = logging.getLogger(__name__)
@@ -76,11 +78,54 @@ def load_counters(path: Path | None) -> LoadedCounters:
         where = "" if error.line is None else f" on line {error.line}"
         problem = f"cannot be used{where}: {error.problem}"
         raise UnusableCountersError(f"counters file {file} {problem}", "is not a list of fields") from None
-    if not counters.usable:
-        first = f"the first problem: {counters.problems[0]}" if counters.problems else "it has none"
-        message = f"no row of the counters file {file} can be used; {first}"
-        raise UnusableCountersError(message, "has no row that can be used")
-    return LoadedCounters(counters, hashlib.sha256(content).hexdigest())
+    return LoadedCounters(_usable(counters, file), hashlib.sha256(content).hexdigest())
+
+
+def _usable(counters: Counters, file: str) -> Counters:
+    if counters.usable:
+        return counters
+    first = f"the first problem: {counters.problems[0]}" if counters.problems else "it has none"
+    message = f"no row of the counters file {file} can be used; {first}"
+    raise UnusableCountersError(message, "has no row that can be used")
+
+
+def load_fields(fields: FieldList) -> LoadedCounters:
+    """Check the list of fields of a configuration file. Raises UnusableCountersError when no row can be used."""
+    return LoadedCounters(_usable(counters_of(fields.rows, fields.file), fields.file), fields.sha256)
+
+
+class CountersSource(Protocol):
+    """Where the counters of a running exporter are from. For use by one thread."""
+
+    @property
+    def failure(self) -> str:
+        """The message of the failure since which no read succeeded; empty when the last one did."""
+        ...
+
+    def due(self) -> bool:
+        """Whether to read."""
+        ...
+
+    def read(self) -> LoadedCounters:
+        """Return the counters. Raises UnusableCountersError."""
+        ...
+
+
+class FixedCounters:
+    """The fields of a configuration file, which is read at the start alone."""
+
+    failure = ""
+
+    def __init__(self, fields: FieldList) -> None:
+        self._fields = fields
+
+    def due(self) -> bool:
+        """Whether to read: never, because nothing can have changed."""
+        return False
+
+    def read(self) -> LoadedCounters:
+        """Return the counters. Raises UnusableCountersError when no row can be used."""
+        return load_fields(self._fields)
 
 
 class CountersWatch:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, MutableMapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from exporter.collection_loop import CollectionLoop
@@ -18,10 +19,18 @@ from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.config import NodeConfig
-from exporter.node.counters_watch import CountersWatch, UnusableCountersError
+from exporter.node.counters_watch import (
+    LOGGED_PROBLEMS,
+    CountersSource,
+    CountersWatch,
+    FixedCounters,
+    LoadedCounters,
+    UnusableCountersError,
+)
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.pci import PciBus
+from exporter.node.devices.watch_intervals import mismatches, wanted_at
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import COMMAND, Reader
 from exporter.node.restart_need import DRIVER, RestartNeed
@@ -52,7 +61,7 @@ class NodeProgram:
         self._pci = pci or PciBus()
         self._reload = threading.Event()
         self._unusable: str | None = None
-        self._counters_watch = CountersWatch(config.counters_file, config.usual_counters_file, clock)
+        self._counters_watch = counters_source(config, clock)
         self._keeper = state_keeper(config)
         counters, self.config_state = self._first_counters()
         self._reader = self._start_reader(counters)
@@ -111,8 +120,13 @@ class NodeProgram:
             logger.error("%s; no field is read until it is mended", error)  # noqa: TRY400 - as below
             self._unusable = error.for_response()
             return Counters((), ()), ConfigState(None, successful=False)
-        loaded.log_problems()
+        self._log(loaded)
         return loaded.counters, loaded.state()
+
+    def _log(self, loaded: LoadedCounters) -> None:
+        loaded.log_problems()
+        for message in islice(mismatches(self._config.pace, loaded.counters), LOGGED_PROBLEMS):
+            logger.warning("%s", message)
 
     def _reload_counters(self, *, asked: bool) -> None:
         known = self._counters_watch.failure
@@ -130,8 +144,8 @@ class NodeProgram:
         if same:
             logger.info("reload: the content of the counters file is the one in use")
             return
-        loaded.log_problems()
-        self._reader.want(loaded.counters.wanted)
+        self._log(loaded)
+        self._reader.want(wanted_at(self._config.pace, loaded.counters))
         self._pipeline.use(loaded.counters)
         logger.info("reload: %d rows of the counters file are in use", loaded.counters.usable)
 
@@ -141,7 +155,7 @@ class NodeProgram:
         return Reader(
             ReaderConfig(
                 source=config.source,
-                fields=counters.wanted,
+                fields=wanted_at(config.pace, counters),
                 interval=config.interval,
                 remote=config.remote,
                 scenario=str(config.scenario) if config.scenario else None,
@@ -191,6 +205,13 @@ class NodeProgram:
         if not self._config.reads_this_machine:
             return self._config.expected_gpus
         return max(self._config.expected_gpus, self._pci.count_gpus())
+
+
+def counters_source(config: NodeConfig, clock: Callable[[], float]) -> CountersSource:
+    """Where the counters are from: the configuration file itself, or a counters file."""
+    if config.fields is not None:
+        return FixedCounters(config.fields)
+    return CountersWatch(config.counters_file, config.usual_counters_file, clock)
 
 
 def state_keeper(config: NodeConfig) -> StateKeeper | None:

@@ -102,8 +102,8 @@ def component_targets(found: EngineComponents, wanted: Mapping[int, WantedField]
         positions = tuple(p for p, component in enumerate(found.components) if component.scope == scope)
         entities = tuple(found.entities[position] for position in positions)
         wholes = tuple("{}{}".format(*found.components[position].whole) for position in positions)
-        for watch in WATCH_GROUPS:
-            fields = tuple(field.id for field in wanted.values() if field.scope == scope and field.watch == watch)
-            if fields and positions:
-                targets.append(WatchTarget(watch, entities, positions, wholes, fields))
+        of_scope = [field for field in wanted.values() if field.scope == scope and field.watch in WATCH_GROUPS]
+        for watch, interval in dict.fromkeys((field.watch, field.interval) for field in of_scope) if positions else ():
+            fields = tuple(field.id for field in of_scope if (field.watch, field.interval) == (watch, interval))
+            targets.append(WatchTarget(watch, entities, positions, wholes, fields, interval))
     return targets

@@ -61,7 +61,7 @@ def _kept(watched: Watched, targets: Sequence[WatchTarget], same: Collection[Ent
     made = watched.made
     parts = []
     for target in targets:
-        if target.watch == made.watch and set(made.fields) <= set(target.fields):
+        if (target.watch, target.interval) == (made.watch, made.interval) and set(made.fields) <= set(target.fields):
             entities = tuple(entity for entity in target.entities if entity in made.entities and entity in same)
             if entities:
                 part = target.restricted_to(entities, made.fields)

@@ -62,8 +62,8 @@ def link_targets(
     positions = tuple(range(len(found.links)))
     gpus = tuple(inventory.devices[link.gpu].uuid for link in found.links)
     targets = []
-    for watch in WATCH_GROUPS:
-        fields = tuple(field.id for field in wanted.values() if field.scope == "link" and field.watch == watch)
-        if fields and positions:
-            targets.append(WatchTarget(watch, found.entities, positions, gpus, fields))
+    of_links = [field for field in wanted.values() if field.scope == "link" and field.watch in WATCH_GROUPS]
+    for watch, interval in dict.fromkeys((field.watch, field.interval) for field in of_links) if positions else ():
+        fields = tuple(field.id for field in of_links if (field.watch, field.interval) == (watch, interval))
+        targets.append(WatchTarget(watch, found.entities, positions, gpus, fields, interval))
     return targets

@@ -181,10 +181,10 @@ class Sampling:
                 narrowed = self._watch_piece(piece)
                 self._watched += [Watched(made, made) for made in narrowed.accepted]
                 self._rejected += narrowed.rejected
-        if any(map(_is_profiling, targets)):
+        if profiling := [target.interval or self._interval for target in targets if _is_profiling(target)]:
             # Blank until one interval later (4.6.0, measured), that is, in the first read at least.
             self._profiled = False
-            more = watch_interval("profiling", self._interval) - self._interval
+            more = watch_interval("profiling", max(profiling)) - self._interval
             self._profiled_from = self._clocks.steady() + more
         if any(not _is_profiling(target) for target in self._targets):
             basic = [each for each in self._rejected if not _is_profiling(each.target)]

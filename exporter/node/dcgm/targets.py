@@ -30,6 +30,8 @@ class WatchTarget:
     entity_gpus: tuple[str, ...]
     """Per entity, the UUID of its GPU; of components a name of what they are part of, such as `switch0`."""
     fields: tuple[int, ...]
+    interval: float | None = None
+    """Seconds between samples; None for the collection interval."""
 
     @property
     def of_links(self) -> bool:
@@ -74,6 +76,7 @@ class WatchTarget:
             tuple(self.entity_devices[position] for position in positions),
             tuple(self.entity_gpus[position] for position in positions),
             fields,
+            self.interval,
         )
 
     def device_halves(self) -> tuple["WatchTarget", ...]:
@@ -145,7 +148,7 @@ def targets_of(
         if fields and pairs:
             entities, devices = zip(*pairs, strict=True)
             gpus = tuple(inventory.devices[device].uuid for device in devices)
-            targets.append(WatchTarget(request.watch, entities, devices, gpus, fields))
+            targets.append(WatchTarget(request.watch, entities, devices, gpus, fields, request.interval))
     return targets
 
 

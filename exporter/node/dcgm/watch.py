@@ -26,7 +26,7 @@ _MIN_KEEP_SECONDS = 60.0
 
 
 def watch_interval(watch: WatchGroup, interval: float) -> float:
-    """Return how often the engine samples a watch group, in seconds; `interval` is the collection interval."""
+    """Return how often the engine samples a watch group, in seconds; `interval` is how often that is asked for."""
     return max(interval, _MIN_PROFILING_INTERVAL) if watch == "profiling" else interval
 
 
@@ -38,7 +38,7 @@ class Watches:
     """
 
     def __init__(self, connection: EngineConnection, interval: float) -> None:
-        """`interval` is in seconds: how often the engine samples what is watched."""
+        """`interval` is in seconds: how often the engine samples what is watched and has no interval of its own."""
         self._connection, self._interval = connection, interval
         self._entity_groups: dict[Entities, int] = {}
         self._field_groups: dict[tuple[int, ...], int] = {}
@@ -98,7 +98,7 @@ class Watches:
         for error in self.admit(target.entities).values():
             raise error
         groups = self._entity_groups[target.entities], self._field_group(target.fields)
-        interval = watch_interval(target.watch, self._interval)
+        interval = watch_interval(target.watch, target.interval or self._interval)
         keep = EVENT_SECONDS if target.watch == "event" else max(MAX_AGE_INTERVALS * interval, _MIN_KEEP_SECONDS)
         # The interval is in microseconds, the time to keep samples in seconds. The engine keeps them for the longest of
         # that time, the number of samples times the interval, and 1 s (4.6.0, source): 0 samples adds nothing. It reads

@@ -44,6 +44,8 @@ class WantedField(msgspec.Struct, frozen=True, array_like=True):
     """Largest possible value in the field's unit; anything above is out of range."""
     low: float | None = None
     """Smallest possible value; anything below is out of range."""
+    interval: float | None = None
+    """Seconds between samples; None for the collection interval."""
 
 
 Choice = Literal["host engine", "embedded engine", "nvml"]

@@ -34,20 +34,24 @@ class ReadRequest:
     watch: WatchGroup
     devices: tuple[int, ...]
     fields: tuple[int, ...]
+    interval: float | None = None
+    """Seconds between samples; None for the collection interval."""
 
 
 def plan(inventory: Sequence[Device], fields: Sequence[WantedField]) -> tuple[ReadRequest, ...]:
-    """Plan one collection, by level and watch group. No request is empty, and no field of a device is in two."""
-    levels = device_levels(inventory)
+    """Plan one collection, by level, watch group and interval. No request is empty; no field of a device is in two."""
+    levels, wanted = device_levels(inventory), unique(fields)
+    paces = tuple(dict.fromkeys((watch, f.interval) for watch in WATCH_GROUPS for f in wanted if f.watch == watch))
     requests = (
         ReadRequest(
             level,
             watch,
             tuple(index for index, own in enumerate(levels) if own == level),
-            tuple(f.id for f in unique(fields) if f.watch == watch and read_at(f, level)),
+            tuple(f.id for f in wanted if (f.watch, f.interval) == (watch, interval) and read_at(f, level)),
+            interval,
         )
         for level in LEVELS
-        for watch in WATCH_GROUPS
+        for watch, interval in paces
     )
     return tuple(request for request in requests if request.devices and request.fields)
 

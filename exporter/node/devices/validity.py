@@ -23,6 +23,7 @@ INFOROM_FIELDS = frozenset({*range(300, 347), *range(385, 397), 1507})
 
 def age_limit(wanted: WantedField, interval: float) -> float:
     """Seconds after which a sample of this field is stale, when the collection interval is `interval` seconds."""
+    interval = wanted.interval or interval
     if wanted.watch == "event":
         return max(MAX_AGE_INTERVALS * interval, EVENT_SECONDS)
     minimum = INFOROM_SECONDS if wanted.id in INFOROM_FIELDS else MIN_SECONDS

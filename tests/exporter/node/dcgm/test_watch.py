@@ -39,8 +39,8 @@ def library_and_watches(engine_of):
     library.status("dcgmShutdown")
 
 
-def target(number, *fields, watch="basic"):
-    return WatchTarget(watch, ((GPU, number),), (number,), (uuid_of(number),), fields)
+def target(number, *fields, watch="basic", interval=None):
+    return WatchTarget(watch, ((GPU, number),), (number,), (uuid_of(number),), fields, interval)
 
 
 def test_a_field_group_that_is_watched_outlasts_the_search_for_unknown_fields(library_and_watches):
@@ -76,3 +76,10 @@ def test_the_interval_of_a_watch_is_that_of_its_watch_group(library_and_watches,
     watches.watch(target(0, 1004 if watch == "profiling" else 150, watch=watch))
     assert library.watched[0][1] == seconds * 1e6
     assert watch_interval(watch, 30.0) == 30.0
+
+
+@pytest.mark.parametrize(("watch", "field"), [("basic", 150), ("profiling", 1004)])
+def test_a_target_with_an_interval_of_its_own_is_watched_at_that_interval(library_and_watches, watch, field):
+    library, watches = library_and_watches
+    watches.watch(target(0, field, watch=watch, interval=600.0))
+    assert library.watched[0][1] == 600 * 1e6
