@@ -56,6 +56,14 @@ def _forget(arguments: Arguments) -> int:
     return 0
 
 
+def _check_config(arguments: Arguments) -> int:
+    from exporter.commands.check_config import check, report  # noqa: PLC0415 - each program loads only its own libraries
+
+    checked = check(arguments)
+    sys.stdout.write(report(checked, as_json=arguments.json))
+    return (0, FAILURE, USAGE)[checked.severity]
+
+
 def _explain(arguments: Arguments) -> int:
     from exporter.commands.explain.command import run  # noqa: PLC0415 - each program loads only its own libraries
 
@@ -81,6 +89,7 @@ RUNNERS = {
     "cluster": _cluster,
     "explain": _explain,
     "forget": _forget,
+    "check-config": _check_config,
     "metrics": _metrics,
     "doctor": _doctor,
 }

@@ -131,7 +131,7 @@ def _output(command: Command, given: Sequence[_Given]) -> str:
 def usage(command: Command) -> str:
     """Write the help of a command: the commands, then its flags by group."""
     lines = ["Commands (without one, node is meant):"]
-    lines += [f"  gpugauge {each.name:8} {each.about}" for each in COMMANDS.values()]
+    lines += [f"  gpugauge {each.name:12} {each.about}" for each in COMMANDS.values()]
     usual = " ".join(filter(None, ("gpugauge", command.name, command.operands)))
     lines += ["", f"Flags of {usual}:"]
     for group, flags in command.groups.items():

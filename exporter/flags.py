@@ -255,6 +255,7 @@ METADATA_LABELS = (
         default="zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack",
     ),
 )
+JSON = Flag("json", BOOLEAN, "write JSON")
 INTERVAL = Flag("interval", SECONDS, "seconds between collections", default=f"{DEFAULT_INTERVAL_SECONDS:.0f}")
 
 _COMMANDS = (
@@ -288,7 +289,7 @@ _COMMANDS = (
         "Explain why a GPU pod is pending or a node offers no GPUs; without a name, list all pending.",
         {
             "general": GENERAL,
-            "output": (Flag("json", BOOLEAN, "write JSON"),),
+            "output": (JSON,),
             "objects": (
                 Flag("objects", FILES, "read files of `kubectl get pods,nodes -A -o json` instead of a cluster"),
                 Flag("watcher", text_value("URL"), "address of a watcher, asked for what the credentials do not show"),
@@ -303,6 +304,12 @@ _COMMANDS = (
         {"general": GENERAL, "state": (STATE_FILE,)},
         operands="UUID",
     ),
+    Command(
+        "check-config",
+        "Check a counters file, a configuration file or a web configuration file, row by row.",
+        {"general": GENERAL, "output": (JSON,)},
+        operands="FILE",
+    ),
     Command("metrics", "Print every metric that the programs can expose, as Markdown.", {"general": GENERAL}),
 )
 
@@ -313,7 +320,7 @@ def _doctor(node: Command) -> Command:
     return Command(
         "doctor",
         "Examine what the node exporter needs on this node, with the flags of node; change nothing.",
-        {"general": GENERAL, "output": (Flag("json", BOOLEAN, "write JSON"),), **groups},
+        {"general": GENERAL, "output": (JSON,), **groups},
         ignored=node.ignored,
     )
 

@@ -20,7 +20,7 @@ _HEADERS = (
     "X-Frame-Options",
     "X-XSS-Protection",
 )
-_SECTIONS = ("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit")
+SECTIONS = ("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit")
 _BCRYPT = re.compile(r"\$2[abxy]\$(\d\d)\$[./A-Za-z0-9]{53}")
 _COSTS = range(4, 16)
 """A check takes about 50 ms at cost 10, and twice as long with each step."""
@@ -43,11 +43,11 @@ def load(path: Path) -> WebConfigFile:
     """Read the file; relative paths in it start at the folder of the file. Raises ConfigFileError."""
     sections: dict[str, ConfigNode] = {}
     for entry in read(path).entries():
-        if entry.key not in _SECTIONS:
-            raise entry.error(f"unknown key; known: {', '.join(_SECTIONS)}")
+        if entry.key not in SECTIONS:
+            raise entry.error(f"unknown key; known: {', '.join(SECTIONS)}")
         sections[entry.key] = entry
     warnings: list[str] = []
-    tls, http, users, limit = (sections.get(name) for name in _SECTIONS)
+    tls, http, users, limit = (sections.get(name) for name in SECTIONS)
     if limit is not None:
         warnings.append(_rate_limit(limit))
     return WebConfigFile(

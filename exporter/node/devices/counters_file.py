@@ -7,6 +7,7 @@ and a message for each row that cannot.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal, get_args
 
 from exporter.node.devices import counters_csv
@@ -99,6 +100,19 @@ class Counters:
         return any(HEALTH_STATUS in row.metric.fields for row in self.computed)
 
 
+class Verdict(StrEnum):
+    """What was found about a row."""
+
+    OK = "ok"
+    NOT_READ = "not_read"
+    """It can be used and has no values: its field is one of an entity that no source reads."""
+    MALFORMED = "malformed"
+    UNKNOWN_FIELD = "unknown_field"
+    WRONG_TYPE = "wrong_type"
+    """The row has a type that there is not, or that a value of the field cannot have."""
+    DUPLICATE = "duplicate"
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedRow:
     """A row of the file with what was found about it."""
@@ -106,12 +120,17 @@ class CheckedRow:
     raw: RawRow
     used: CounterRow | ComputedRow | None
     """None where the row cannot be used."""
+    verdict: Verdict = Verdict.OK
     problem: str = ""
     """Why it cannot be used, or why a row that can be used has no values; empty where neither."""
 
 
 class _RowError(Exception):
     """Why one row cannot be used."""
+
+    def __init__(self, verdict: Verdict, message: str) -> None:
+        super().__init__(message)
+        self.verdict = verdict
 
 
 def is_yaml(text: str, file: str) -> bool:
@@ -135,12 +154,13 @@ def checked_rows(raws: Iterable[RawRow]) -> Iterator[CheckedRow]:
         try:
             row = _counter(raw)
             if row.name in names:
-                raise _RowError(f"{row.name} is listed twice; the first row counts")
+                raise _RowError(Verdict.DUPLICATE, f"{row.name} is listed twice; the first row counts")
         except _RowError as problem:
-            yield CheckedRow(raw, None, str(problem))
+            yield CheckedRow(raw, None, problem.verdict, str(problem))
             continue
         names.add(row.name)
-        yield CheckedRow(raw, row, _without_values(row))
+        unread = _without_values(row)
+        yield CheckedRow(raw, row, Verdict.NOT_READ if unread else Verdict.OK, unread)
 
 
 def counters_of(raws: Iterable[RawRow], file: str) -> Counters:
@@ -177,19 +197,19 @@ def _without_values(row: CounterRow | ComputedRow) -> str:
 
 def _counter(raw: RawRow) -> CounterRow | ComputedRow:
     if raw.problem:
-        raise _RowError(raw.problem)
+        raise _RowError(Verdict.MALFORMED, raw.problem)
     computed, field = COMPUTED.get(raw.name), fields_by_name().get(raw.name)
     if computed is None and field is None:
-        raise _RowError(f"unknown field {shown(raw.name)}")
+        raise _RowError(Verdict.UNKNOWN_FIELD, f"unknown field {shown(raw.name)}")
     kind = raw.type.lower()
     if kind not in TYPES:
-        raise _RowError(f"type {shown(raw.type)} of {raw.name} is not one of {', '.join(TYPES)}")
+        raise _RowError(Verdict.WRONG_TYPE, f"type {shown(raw.type)} of {raw.name} is not one of {', '.join(TYPES)}")
     if field is None:
         if kind == "label":
-            raise _RowError(f"{raw.name} is computed and cannot be a label")
+            raise _RowError(Verdict.WRONG_TYPE, f"{raw.name} is computed and cannot be a label")
         return ComputedRow(raw.name, raw.help, COMPUTED[raw.name])
     if field.kind == "binary":
-        raise _RowError(f"{raw.name} is a structure and cannot be exposed")
+        raise _RowError(Verdict.WRONG_TYPE, f"{raw.name} is a structure and cannot be exposed")
     if field.kind == "string" and kind != "label":
-        raise _RowError(f"{raw.name} is text and can only be a label, not a {kind}")
+        raise _RowError(Verdict.WRONG_TYPE, f"{raw.name} is text and can only be a label, not a {kind}")
     return CounterRow(raw.name, kind, raw.help, field)
