@@ -3,13 +3,18 @@
 Each program's own configuration is in `exporter/node/config.py` and `exporter/cluster/config.py`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
+from exporter.duration import parse_duration
+
 DEFAULT_INTERVAL_SECONDS = 30.0
 """Time between two collections unless a flag sets another."""
 MAX_INTERVAL_SECONDS = 3600
+DEFAULT_READ_SECONDS, DEFAULT_WRITE_SECONDS = 10.0, 30.0
+"""How long a client may take to send a request, and a response to be written."""
 
 
 class ConfigError(Exception):
@@ -41,6 +46,10 @@ class WebOptions:
     """Where the health endpoints are served without TLS as well; empty for nowhere."""
     status_page: bool = True
     """Whether `/` shows the state of the program, or only links."""
+    read_seconds: float = DEFAULT_READ_SECONDS
+    """How long a client may take to send a request."""
+    write_seconds: float = DEFAULT_WRITE_SECONDS
+    """How long a response may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +64,32 @@ def web_options(arguments: Arguments) -> WebOptions:
     """Take the serving options from the command line; both programs have the same."""
     file = Path(arguments.web_config_file) if arguments.web_config_file else None
     return WebOptions(
-        arguments.address, file, arguments.web_systemd_socket, arguments.health_address, arguments.status_page == "on"
+        arguments.address,
+        file,
+        arguments.web_systemd_socket,
+        arguments.health_address,
+        arguments.status_page == "on",
+        _timeout(arguments.web_read_timeout) or DEFAULT_READ_SECONDS,
+        _timeout(arguments.web_write_timeout) or DEFAULT_WRITE_SECONDS,
     )
+
+
+def web_warnings(arguments: Arguments) -> Iterator[str]:
+    """Messages about timeouts that are no durations above 0: as in dcgm-exporter, the default is used then."""
+    for name, text in (
+        ("--web-read-timeout", arguments.web_read_timeout),
+        ("--web-write-timeout", arguments.web_write_timeout),
+    ):
+        if _timeout(text) is None:
+            yield f"{name}: {text!r} is not a duration such as 30s; the default is used"
+
+
+def _timeout(text: str) -> float | None:
+    try:
+        seconds = parse_duration(text)
+    except ValueError:
+        return None
+    return seconds if seconds > 0 else None
 
 
 def log_options(arguments: Arguments) -> LogOptions:

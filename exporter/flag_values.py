@@ -156,5 +156,7 @@ OPTIONAL_ADDRESS = FlagValue(lambda text: _address(text) if text else "", "ADDRE
 """An empty text means none."""
 HOST_ENGINE = FlagValue(_host_engine, "ADDRESS")
 SELECTION = FlagValue(_selection, "SELECTION")
+DURATION = text_value("DURATION")
+"""Any text: one that is no duration is not a mistake in dcgm-exporter."""
 FILE = text_value("FILE")
 FILES = FlagValue(lambda text: (text,) if text else (), "FILE", adds_up=True)

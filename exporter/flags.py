@@ -4,12 +4,13 @@ The parser, the environment, `--help` and docs/flags.md are made from these rows
 """
 
 from exporter.cluster.config import NAMESPACE_NAMES, NODE_NAMES
-from exporter.config import DEFAULT_INTERVAL_SECONDS
+from exporter.config import DEFAULT_INTERVAL_SECONDS, DEFAULT_READ_SECONDS, DEFAULT_WRITE_SECONDS
 from exporter.flag import Command, Flag
 from exporter.flag_values import (
     ADDRESS,
     BOOLEAN,
     COUNT,
+    DURATION,
     FILE,
     FILES,
     HOST_ENGINE,
@@ -56,6 +57,20 @@ def _serving(address: str) -> tuple[Flag, ...]:
             OPTIONAL_ADDRESS,
             "address for the health endpoints alone, without TLS, where probes have no client certificate",
             variable="GPUGAUGE_HEALTH_ADDRESS",
+        ),
+        Flag(
+            "web-read-timeout",
+            DURATION,
+            "how long a client may take to send a request, as 10s or 500ms",
+            variable="DCGM_EXPORTER_WEB_READ_TIMEOUT",
+            default=f"{DEFAULT_READ_SECONDS:.0f}s",
+        ),
+        Flag(
+            "web-write-timeout",
+            DURATION,
+            "how long a response may take to be written",
+            variable="DCGM_EXPORTER_WEB_WRITE_TIMEOUT",
+            default=f"{DEFAULT_WRITE_SECONDS:.0f}s",
         ),
         Flag(
             "web-systemd-socket",
@@ -119,6 +134,12 @@ READING = (
         "milliseconds that DCGM_EXP_CLOCK_EVENTS_COUNT looks back, from 1 to 3600000",
         variable="DCGM_EXPORTER_CLOCK_EVENTS_COUNT_WINDOW_SIZE",
         default="300000",
+    ),
+    Flag(
+        "health-require-gpus",
+        BOOLEAN,
+        "answer 503 on /health until a GPU was read",
+        variable="DCGM_EXPORTER_HEALTH_REQUIRE_GPUS",
     ),
     Flag(
         "switch-devices",
@@ -234,6 +255,12 @@ IGNORED = (
     Flag("dump-retention", _IGNORED_TEXT, variable="DCGM_EXPORTER_DUMP_RETENTION"),
     Flag("dump-compression", BOOLEAN, variable="DCGM_EXPORTER_DUMP_COMPRESSION"),
     Flag("enable-pprof", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_PPROF"),
+    Flag("watch-max-keep-age", _IGNORED_TEXT, variable="DCGM_EXPORTER_WATCH_MAX_KEEP_AGE"),
+    Flag("watch-max-keep-samples", _IGNORED_TEXT, variable="DCGM_EXPORTER_WATCH_MAX_KEEP_SAMPLES"),
+    Flag("max-concurrent-scrapes", _IGNORED_TEXT, variable="DCGM_EXPORTER_MAX_CONCURRENT_SCRAPES"),
+    Flag("enable-exporter-metrics", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_EXPORTER_METRICS"),
+    Flag("container-labels", BOOLEAN, variable="DCGM_EXPORTER_CONTAINER_LABELS"),
+    Flag("container-runtime-socket", _IGNORED_TEXT, variable="DCGM_CONTAINER_RUNTIME_SOCKET"),
 )
 API_SERVER = (
     Flag("kubeconfig", FILE, "without it, the pod's service account is used", variable="KUBECONFIG"),

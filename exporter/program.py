@@ -18,6 +18,7 @@ from exporter.status_page.html import POLICY, page_html
 from exporter.web import listener
 from exporter.web.endpoints import RenderedExposition
 from exporter.web.html_pages import LINKS, HtmlPage
+from exporter.web.limits import Limits
 from exporter.web.server import HttpServer
 from exporter.web.settings import WebSettings
 
@@ -39,8 +40,14 @@ class ProgramEndpoints:
     unready: Callable[[], str | None] = lambda: None
     """Returns a message, without paths, while the program has nothing useful to expose, else None."""
 
+    unhealthy: Callable[[], str | None] = lambda: None
+    """Returns a message, without paths, while /health is not OK, else None."""
+
     def exposition(self) -> RenderedExposition:
         return self.loop.exposition
+
+    def healthy(self) -> str | None:
+        return self.unhealthy()
 
     def live(self) -> str | None:
         return self.loop.stalled() or self.restart_needed()
@@ -86,11 +93,14 @@ def serve(
     sockets = listener.inherited(environment, os.getpid()) if web.systemd_socket else []
     settings = _web_settings(web)
     page = StatusPageMaker(title, endpoints.loop, content) if web.status_page else None
+    limits = Limits(request_seconds=web.read_seconds, response_seconds=web.write_seconds)
     servers = [
-        HttpServer(web.address, endpoints, title=title, settings=settings, status_page=page, sockets=sockets),
+        HttpServer(
+            web.address, endpoints, title=title, settings=settings, status_page=page, sockets=sockets, limits=limits
+        ),
     ]
     if web.health_address:
-        servers.append(HttpServer(web.health_address, endpoints, title=title, health_only=True))
+        servers.append(HttpServer(web.health_address, endpoints, title=title, health_only=True, limits=limits))
     elif (tls := settings().tls) is not None and tls.verify_mode is ssl.CERT_REQUIRED:
         logger.warning("every client needs a certificate, and probes have none: give them a --health-address")
     for server in servers:

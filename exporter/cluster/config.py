@@ -12,6 +12,7 @@ from exporter.config import (
     WebOptions,
     log_options,
     web_options,
+    web_warnings,
 )
 
 STALE_AFTER_SECONDS = 120.0
@@ -88,7 +89,9 @@ def watcher_config(arguments: Arguments, environment: Mapping[str, str]) -> Watc
         node_labels=arguments.node_labels,
     )
     _check_api_server(cluster, environment)
-    return WatcherConfig(web_options(arguments), log_options(arguments), cluster, arguments.warnings)
+    return WatcherConfig(
+        web_options(arguments), log_options(arguments), cluster, (*arguments.warnings, *web_warnings(arguments))
+    )
 
 
 def _check_api_server(config: ClusterConfig, environment: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options
+from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options, web_warnings
 from exporter.node.config_file.content import FieldList, NodeConfigFile
 from exporter.node.dcgm.address import AddressError, parse_address
 from exporter.node.dcgm.same_machine import on_this_machine
@@ -49,6 +49,8 @@ class NodeConfig:
     """Further resource names that mean GPUs."""
     selections: ComponentSelections
     expected_gpus: int
+    health_requires_gpus: bool
+    """Whether /health is 503 until a GPU was read."""
     state_file: Path | None
     """Where to remember what must survive a restart of the exporter; None for nowhere."""
     style: LabelStyle
@@ -95,10 +97,16 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         resource_names=arguments.nvidia_resource_names,
         selections=ComponentSelections(arguments.switch_devices, arguments.cpu_devices),
         expected_gpus=arguments.expected_gpus,
+        health_requires_gpus=arguments.health_require_gpus,
         state_file=Path(arguments.state_file) if arguments.state_file else None,
         style=label_style(arguments, environment),
         windows=CountWindows(arguments.xid_count_window_size, arguments.clock_events_count_window_size),
-        warnings=(*arguments.warnings, *file.warnings, *_warnings(arguments, file, environment)),
+        warnings=(
+            *arguments.warnings,
+            *web_warnings(arguments),
+            *file.warnings,
+            *_warnings(arguments, file, environment),
+        ),
     )
 
 

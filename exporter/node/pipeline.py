@@ -85,6 +85,8 @@ class NodePipeline:
         self._last_known = last_known or LastKnownAllocations()
         self._attribution = AttributionCache(style.hostname, rules)
         self._expected = expected_gpus
+        self.has_read_a_gpu = False
+        """Whether a GPU could be read in any collection so far."""
         self._clock = clock
 
     def use(self, counters: Counters) -> None:
@@ -114,6 +116,7 @@ class NodePipeline:
         allocations = self._allocations(cycle)
         attribution, allocation_families = self._attribution.get(readings.inventory, allocations, readings.down)
         devices, others = self._samples(readings, attribution.containers)
+        self.has_read_a_gpu = self.has_read_a_gpu or any(gpu.uuid not in readings.down for gpu in readings.inventory)
         self._computed.observe(readings, devices.by_field)
         return Snapshot(
             taken_at=readings.taken_at,

@@ -91,6 +91,12 @@ class NodeProgram:
         """One message, without its path, while no counters file is in use because it cannot be used, else None."""
         return self._unusable
 
+    def unhealthy(self) -> str | None:
+        """One message while no GPU was read since the start although `/health` requires that, else None."""
+        if not self._config.health_requires_gpus or self._pipeline.has_read_a_gpu:
+            return None
+        return "no GPU was read since the start"
+
     def close(self) -> None:
         """Write the state file, end the reader process and the connection to the kubelet; bounded in time."""
         if self._keeper is not None:
@@ -229,7 +235,7 @@ def run(config: NodeConfig, environment: MutableMapping[str, str]) -> bool:
     program = NodeProgram(config)
     metrics = ExporterMetrics({"hostname": config.style.hostname}, config=lambda: program.config_state)
     loop = CollectionLoop(program.collect, metrics, config.interval)
-    endpoints = ProgramEndpoints(loop, program.restart_needed, program.unready)
+    endpoints = ProgramEndpoints(loop, program.restart_needed, program.unready, program.unhealthy)
     hostname = config.style.hostname
     server = serve(
         "gpugauge node exporter", config.web, endpoints, environment, lambda collected: node_page(collected, hostname)

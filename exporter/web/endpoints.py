@@ -26,6 +26,10 @@ class Endpoints(Protocol):
         """The newest exposition; before the first collection, one with only the exporter metrics."""
         ...
 
+    def healthy(self) -> str | None:
+        """None, or one message why /health, dcgm-exporter's endpoint, is not OK, without paths and arguments."""
+        ...
+
     def live(self) -> str | None:
         """None, or one message why the process should be restarted, without paths and arguments."""
         ...

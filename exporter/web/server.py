@@ -84,7 +84,9 @@ def respond(
         case "/metrics":
             return _metrics(endpoints.exposition(), headers)
         case "/health":
-            return Response(200, b"OK")  # dcgm-exporter's exact body; the GPU Operator's probes ask for it
+            problem = endpoints.healthy()
+            # dcgm-exporter's exact body; the GPU Operator's probes ask for it
+            return Response(200, b"OK") if problem is None else _health(problem)
         case "/livez":
             return _health(endpoints.live())
         case "/readyz":

@@ -31,11 +31,15 @@ def exposition_of(text: bytes) -> FixedExposition:
 @dataclass
 class FixedEndpoints:
     shown: FixedExposition = field(default_factory=lambda: exposition_of(b"a 1\n"))
+    not_healthy: str | None = None
     not_live: str | None = None
     not_ready: str | None = None
 
     def exposition(self) -> FixedExposition:
         return self.shown
+
+    def healthy(self) -> str | None:
+        return self.not_healthy
 
     def live(self) -> str | None:
         return self.not_live

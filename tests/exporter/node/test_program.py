@@ -92,6 +92,20 @@ def test_a_library_missing_for_five_minutes_beside_a_loaded_driver_needs_a_resta
     assert made.restart_needed() is None
 
 
+def test_health_can_require_that_a_gpu_was_read_since_the_start(program):
+    made = program("--source", "simulated", "--health-require-gpus")
+    assert made.unhealthy() == "no GPU was read since the start"
+    first_snapshot(made, lambda s: s.health[0].up)
+    assert made.unhealthy() is None
+    assert program("--source", "simulated").unhealthy() is None
+
+
+def test_health_stays_503_while_no_source_reads_a_gpu(program):
+    made = program("--source", "dcgm", "--health-require-gpus")
+    first_snapshot(made, library_missing)
+    assert made.unhealthy() == "no GPU was read since the start"
+
+
 def test_a_simulated_node_needs_no_restart_and_expects_the_configured_number_of_gpus(program):
     made = program("--source", "simulated", "--expected-gpus", "9")
     snapshot = first_snapshot(made, lambda s: s.health[0].up)

@@ -133,6 +133,13 @@ def test_an_exposition_of_any_size_arrives_whole(size):
         assert get(server)[2] == text
 
 
+def test_health_is_503_with_the_message_while_the_program_is_not_healthy():
+    with serving(FixedEndpoints(not_healthy="no GPU was read since the start")) as server:
+        status, _, body = get(server, "/health")
+        assert (status, body) == (503, b"no GPU was read since the start\n")
+        assert get(server, "/livez")[0] == 200
+
+
 def test_health_answers_exactly_as_dcgm_exporter_whatever_the_state():
     with serving(FixedEndpoints(not_live="stuck", not_ready="starting")) as server:
         status, _, body = get(server, "/health")
