@@ -12,8 +12,10 @@ from typing import Any
 from exporter.config import MAX_INTERVAL_SECONDS, ConfigError
 from exporter.node.dcgm.address import AddressError, parse_address
 from exporter.node.devices.selection import Selection, SelectionError, parse_selection
+from exporter.node.service_account.account import ConfigMapName
 from exporter.web import listener
 
+_NAMESPACE, _OBJECT_NAME = re.compile(r"[a-z0-9-]{1,63}"), re.compile(r"[a-z0-9][a-z0-9.-]{0,252}")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -110,6 +112,15 @@ def _selection(text: str) -> Selection:
         raise ConfigError(str(error)) from None
 
 
+def _config_map(text: str) -> ConfigMapName | None:
+    if text in ("", "none"):
+        return None
+    namespace, colon, name = text.partition(":")
+    if not (colon and _NAMESPACE.fullmatch(namespace) and _OBJECT_NAME.fullmatch(name)):
+        raise ConfigError(f"{text!r} is not NAMESPACE:NAME")
+    return ConfigMapName(namespace, name)
+
+
 def text_value(placeholder: str) -> FlagValue:
     """Any text."""
     return FlagValue(str, placeholder)
@@ -154,6 +165,8 @@ SECONDS = FlagValue(_seconds, "SECONDS")
 ADDRESS = FlagValue(_address, "ADDRESS")
 OPTIONAL_ADDRESS = FlagValue(lambda text: _address(text) if text else "", "ADDRESS")
 """An empty text means none."""
+CONFIG_MAP = FlagValue(_config_map, "NAMESPACE:NAME")
+"""`none` means none, as in dcgm-exporter."""
 HOST_ENGINE = FlagValue(_host_engine, "ADDRESS")
 SELECTION = FlagValue(_selection, "SELECTION")
 DURATION = text_value("DURATION")

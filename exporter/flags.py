@@ -9,6 +9,7 @@ from exporter.flag import Command, Flag
 from exporter.flag_values import (
     ADDRESS,
     BOOLEAN,
+    CONFIG_MAP,
     COUNT,
     DURATION,
     FILE,
@@ -24,6 +25,7 @@ from exporter.flag_values import (
     mapping,
     text_value,
 )
+from exporter.label_flags import LABELS
 
 GENERAL = (
     Flag("help", BOOLEAN, "print the commands and the flags of one", "h"),
@@ -115,6 +117,15 @@ READING = (
     ),
     Flag("collectors", FILE, "counters file, CSV (name, type, help) or YAML", "f", "DCGM_EXPORTER_COLLECTORS"),
     Flag(
+        "configmap-data",
+        CONFIG_MAP,
+        "ConfigMap whose key `metrics` has the counters; the counters file that is named beside it stands in until it "
+        "can be used",
+        "m",
+        "DCGM_EXPORTER_CONFIGMAP_DATA",
+        "none",
+    ),
+    Flag(
         "config-file",
         FILE,
         "configuration file of dcgm-exporter: fields, intervals and watch groups; flags and variables come first",
@@ -187,42 +198,10 @@ ATTRIBUTION = (
     ),
     RESOURCE_NAMES,
 )
-LABELS = (
-    Flag(
-        "hostname-label",
-        choice("hostname", "Hostname", "both", "none"),
-        "name of the label with the node's name, which NODE_NAME gives",
-        variable="GPUGAUGE_HOSTNAME_LABEL",
-        default="hostname",
-    ),
-    Flag("no-hostname", BOOLEAN, "leave that label out", "n", "DCGM_EXPORTER_NO_HOSTNAME"),
-    Flag(
-        "allocation-labels",
-        choice("pod", "none"),
-        "whether the labels namespace, pod and container are written",
-        variable="GPUGAUGE_ALLOCATION_LABELS",
-        default="pod",
-    ),
-    Flag(
-        "use-old-namespace",
-        BOOLEAN,
-        "write uuid, pod_name, pod_namespace and container_name, as dcgm-exporter 1.x did",
-        "o",
-        "DCGM_EXPORTER_USE_OLD_NAMESPACE",
-    ),
-    Flag(
-        "replace-blanks-in-model-name",
-        BOOLEAN,
-        "write `-` for blanks in the label modelName",
-        "rbmn",
-        "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
-    ),
-)
 _IGNORED_TEXT = text_value("VALUE")
 # Of dcgm-exporter, so that a manifest can stay as it is.
 IGNORED = (
     Flag("devices", _IGNORED_TEXT, short="d", variable="DCGM_EXPORTER_DEVICES_STR"),
-    Flag("configmap-data", _IGNORED_TEXT, short="m", variable="DCGM_EXPORTER_CONFIGMAP_DATA"),
     Flag("kubernetes-gpu-id-type", _IGNORED_TEXT, variable="DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE"),
     Flag("kubernetes-enable-pod-labels", BOOLEAN, variable="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"),
     Flag("kubernetes-enable-pod-uid", BOOLEAN, variable="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"),

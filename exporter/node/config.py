@@ -17,6 +17,7 @@ from exporter.node.devices.computed_families import CountWindows
 from exporter.node.devices.device_source import SourceName
 from exporter.node.devices.labels import LabelStyle
 from exporter.node.devices.watch_intervals import Pace, pace_of
+from exporter.node.service_account.account import ConfigMapName, ServiceAccount, service_account
 
 DEFAULT_COUNTERS = "/etc/dcgm-exporter/default-counters.csv"
 """Where the images of dcgm-exporter and of gpugauge have the file; the GPU Operator refers to it by this path."""
@@ -34,6 +35,9 @@ class NodeConfig:
     """How often is read, and how often fields are sampled."""
     counters_file: Path | None
     """The counters file that was named; None where none was."""
+    config_map: ConfigMapName | None
+    """The ConfigMap that has the counters; the counters file is read until it can be used."""
+    service_account: ServiceAccount
     fields: FieldList | None
     """The fields that the configuration file lists, in place of a counters file."""
     kubernetes: bool
@@ -81,13 +85,16 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
     """
     file = _config_file(arguments)
     named = "collectors" in arguments.given
+    listed = not named and arguments.configmap_data is None
     return NodeConfig(
         web=web_options(arguments),
         log=log_options(arguments),
         source=arguments.source or _usual_source(arguments),
         pace=_pace(arguments, file),
         counters_file=Path(arguments.collectors) if named else file.counters_file,
-        fields=None if named else file.fields,
+        config_map=arguments.configmap_data,
+        service_account=service_account(environment),
+        fields=file.fields if listed else None,
         kubernetes=arguments.kubernetes,
         kubelet_socket=arguments.pod_resources_kubelet_socket,
         remote=arguments.remote_hostengine_info or None,

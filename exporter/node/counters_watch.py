@@ -72,26 +72,36 @@ def load_counters(path: Path | None) -> LoadedCounters:
     except UnreadableFileError as error:
         problem = f"cannot be read: {error}"
         raise UnusableCountersError(f"counters file {file} {problem}", problem) from None
+    return load_content(content, f"counters file {file}", file)
+
+
+def load_content(content: bytes, what: str, file: str = "") -> LoadedCounters:
+    """Check the content of a counters file, named `what` in messages about all of it and `file` (or that) in others.
+
+    Raises UnusableCountersError when it is no list of fields, or no row of it can be used.
+    """
+    file = file or what
     try:
         counters = parse(decode(content), file)
     except ConfigFileError as error:
         where = "" if error.line is None else f" on line {error.line}"
         problem = f"cannot be used{where}: {error.problem}"
-        raise UnusableCountersError(f"counters file {file} {problem}", "is not a list of fields") from None
-    return LoadedCounters(_usable(counters, file), hashlib.sha256(content).hexdigest())
+        raise UnusableCountersError(f"{what} {problem}", "is not a list of fields") from None
+    return LoadedCounters(_usable(counters, what), hashlib.sha256(content).hexdigest())
 
 
-def _usable(counters: Counters, file: str) -> Counters:
+def _usable(counters: Counters, what: str) -> Counters:
     if counters.usable:
         return counters
     first = f"the first problem: {counters.problems[0]}" if counters.problems else "it has none"
-    message = f"no row of the counters file {file} can be used; {first}"
+    message = f"no row of the {what} can be used; {first}"
     raise UnusableCountersError(message, "has no row that can be used")
 
 
 def load_fields(fields: FieldList) -> LoadedCounters:
     """Check the list of fields of a configuration file. Raises UnusableCountersError when no row can be used."""
-    return LoadedCounters(_usable(counters_of(fields.rows, fields.file), fields.file), fields.sha256)
+    counters = counters_of(fields.rows, fields.file)
+    return LoadedCounters(_usable(counters, f"configuration file {fields.file}"), fields.sha256)
 
 
 class CountersSource(Protocol):

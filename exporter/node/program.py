@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, MutableMapping
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -214,7 +215,16 @@ class NodeProgram:
 
 
 def counters_source(config: NodeConfig, clock: Callable[[], float]) -> CountersSource:
-    """Where the counters are from: the configuration file itself, or a counters file."""
+    """Where the counters are from: a ConfigMap, the configuration file itself, or a counters file."""
+    if config.config_map is not None:
+        # An HTTP client takes memory that only these nodes need.
+        from exporter.node.config_map import KEY, ConfigMapCounters  # noqa: PLC0415 - see above
+        from exporter.node.service_account.request import config_map  # noqa: PLC0415 - likewise
+
+        fetch = partial(config_map, config.service_account, config.config_map, KEY)
+        named = config.counters_file
+        fallback = CountersWatch(named, config.usual_counters_file, clock) if named is not None else None
+        return ConfigMapCounters(config.config_map, fetch, fallback, clock)
     if config.fields is not None:
         return FixedCounters(config.fields)
     return CountersWatch(config.counters_file, config.usual_counters_file, clock)

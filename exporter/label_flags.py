@@ -1,0 +1,36 @@
+"""The flags for labels of DCGM-named series."""
+
+from exporter.flag import Flag
+from exporter.flag_values import BOOLEAN, choice
+
+LABELS = (
+    Flag(
+        "hostname-label",
+        choice("hostname", "Hostname", "both", "none"),
+        "name of the label with the node's name, which NODE_NAME gives",
+        variable="GPUGAUGE_HOSTNAME_LABEL",
+        default="hostname",
+    ),
+    Flag("no-hostname", BOOLEAN, "leave that label out", "n", "DCGM_EXPORTER_NO_HOSTNAME"),
+    Flag(
+        "allocation-labels",
+        choice("pod", "none"),
+        "whether the labels namespace, pod and container are written",
+        variable="GPUGAUGE_ALLOCATION_LABELS",
+        default="pod",
+    ),
+    Flag(
+        "use-old-namespace",
+        BOOLEAN,
+        "write uuid, pod_name, pod_namespace and container_name, as dcgm-exporter 1.x did",
+        "o",
+        "DCGM_EXPORTER_USE_OLD_NAMESPACE",
+    ),
+    Flag(
+        "replace-blanks-in-model-name",
+        BOOLEAN,
+        "write `-` for blanks in the label modelName",
+        "rbmn",
+        "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
+    ),
+)
