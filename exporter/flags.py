@@ -197,6 +197,12 @@ ATTRIBUTION = (
         "/var/lib/kubelet/pod-resources/kubelet.sock",
     ),
     RESOURCE_NAMES,
+    Flag(
+        "hpc-job-mapping-dir",
+        text_value("FOLDER"),
+        "folder with a file for each GPU that has its HPC jobs, for the label hpc_job",
+        variable="DCGM_HPC_JOB_MAPPING_DIR",
+    ),
 )
 _IGNORED_TEXT = text_value("VALUE")
 # Of dcgm-exporter, so that a manifest can stay as it is.
@@ -212,7 +218,6 @@ IGNORED = (
     ),
     Flag("kubernetes-virtual-gpus", BOOLEAN, variable="KUBERNETES_VIRTUAL_GPUS"),
     Flag("kubernetes-enable-dra", BOOLEAN, variable="KUBERNETES_ENABLE_DRA"),
-    Flag("hpc-job-mapping-dir", _IGNORED_TEXT, variable="DCGM_HPC_JOB_MAPPING_DIR"),
     Flag("fake-gpus", BOOLEAN, variable="DCGM_EXPORTER_USE_FAKE_GPUS"),
     Flag("disable-startup-validate", BOOLEAN, variable="DISABLE_STARTUP_VALIDATE"),
     Flag("enable-dcgm-log", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_DCGM_LOG"),

@@ -12,6 +12,7 @@ from exporter.cluster.kubernetes.reasons import SyncReason, WatchReason
 from exporter.cluster.metrics.maintenance import MaintenanceReason
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.node.attribution.device_lookup import UnmatchedReason
+from exporter.node.attribution.hpc_job_files import HpcJobReason
 from exporter.node.attribution.kubelet import KubeletReason
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.clock_events import ClockEventReason
@@ -51,6 +52,7 @@ SECTIONS = (
     ReasonSection("Reader process", ReaderReason),
     ReasonSection("Source simulated", SimulationReason),
     ReasonSection("Source kubelet", KubeletReason),
+    ReasonSection("HPC jobs", HpcJobReason),
     ReasonSection("State file", StateFileReason),
     ReasonSection("Selected components", SelectionReason),
     ReasonSection("Health checks", HealthReason),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from exporter.cluster.metrics.families import METRICS as WATCHER_METRICS
 from exporter.exposition.exporter_metrics import CONTRACT, ConfigState, ExporterMetrics
 from exporter.metric import Kind, LabelSchema, Metric
+from exporter.node.attribution.hpc_jobs import METRICS as JOB_METRICS
 from exporter.node.attribution.metrics import METRICS as ALLOCATION_METRICS
 from exporter.node.attribution.state_seconds import METRICS as STATE_METRICS
 from exporter.node.counters_watch import load_counters
@@ -81,7 +82,7 @@ def sections() -> tuple[ReferenceSection, ...]:
         ReferenceSection(
             "Node exporter: devices and allocations",
             "A series that is absent means that its value is not known.",
-            (*DEVICE_METRICS, *COMPUTED_OWN_METRICS, *ALLOCATION_METRICS, *STATE_METRICS),
+            (*DEVICE_METRICS, *COMPUTED_OWN_METRICS, *ALLOCATION_METRICS, *JOB_METRICS, *STATE_METRICS),
         ),
         ReferenceSection(
             "Node exporter: exporter metrics",

@@ -52,6 +52,8 @@ class NodeConfig:
     resource_names: tuple[str, ...]
     """Further resource names that mean GPUs."""
     selections: ComponentSelections
+    jobs_folder: Path | None
+    """Folder of the files that map GPUs to HPC jobs; None for none."""
     expected_gpus: int
     health_requires_gpus: bool
     """Whether /health is 503 until a GPU was read."""
@@ -103,6 +105,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         bindings=Path(arguments.dcgm_bindings) if arguments.dcgm_bindings else None,
         resource_names=arguments.nvidia_resource_names,
         selections=ComponentSelections(arguments.switch_devices, arguments.cpu_devices),
+        jobs_folder=Path(arguments.hpc_job_mapping_dir) if arguments.hpc_job_mapping_dir else None,
         expected_gpus=arguments.expected_gpus,
         health_requires_gpus=arguments.health_require_gpus,
         state_file=Path(arguments.state_file) if arguments.state_file else None,

@@ -13,8 +13,12 @@ import msgspec
 
 from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.metric import Family
+from exporter.node.attribution import hpc_jobs
 from exporter.node.attribution.allocation import Allocations, LastKnownAllocations
 from exporter.node.attribution.attribute import Attribution, AttributionRules
+from exporter.node.attribution.hpc_job_files import NAME as JOBS
+from exporter.node.attribution.hpc_job_files import JobFiles, JobFilesReader
+from exporter.node.attribution.hpc_jobs import Jobs, job_info, with_job
 from exporter.node.attribution.metrics import AttributionCache
 from exporter.node.attribution.state_seconds import StateSeconds
 from exporter.node.devices.component_labels import ComponentLabelCache
@@ -45,10 +49,11 @@ from exporter.source import Source
 
 @dataclass(frozen=True, slots=True)
 class NodeSources:
-    """What a collection reads; `kubelet` is None where attribution is off."""
+    """What a collection reads; `kubelet` and `jobs` are None where that attribution is off."""
 
     devices: Source[Readings]
     kubelet: Source[Allocations] | None
+    jobs: JobFilesReader | None = None
 
 
 class NodePipeline:
@@ -93,7 +98,7 @@ class NodePipeline:
         """Expose the fields of these counters from the next collection on. What is known of the node stays."""
         self._counters = counters
         self._names = field_names(counters)
-        names = tuple(row.name for row in counters.label_rows)
+        names = (*(row.name for row in counters.label_rows), *((hpc_jobs.LABEL,) if self._sources.jobs else ()))
         self._schema, self._link_schema = device_schema(self._style, names), link_schema(self._style, names)
         self._labels = DeviceLabelCache(self._style, self._schema)
         self._link_labels = LinkLabelCache(self._style, self._link_schema)
@@ -115,7 +120,8 @@ class NodePipeline:
         readings = self._readings(cycle)
         allocations = self._allocations(cycle)
         attribution, allocation_families = self._attribution.get(readings.inventory, allocations, readings.down)
-        devices, others = self._samples(readings, attribution.containers)
+        jobs = self._sources.jobs.read() if self._sources.jobs else JobFiles()
+        devices, others = self._samples(readings, attribution.containers, jobs.jobs)
         self.has_read_a_gpu = self.has_read_a_gpu or any(gpu.uuid not in readings.down for gpu in readings.inventory)
         self._computed.observe(readings, devices.by_field)
         return Snapshot(
@@ -127,10 +133,11 @@ class NodePipeline:
                 *self._computed.own(),
                 unsupported(readings, self._names, self._hostname),
                 *allocation_families,
+                *self._job_families(readings, jobs.jobs),
                 *self._state_families(cycle, attribution, devices.by_field, readings),
             ),
             health=tuple(cycle.health),
-            problems=self._problems(readings),
+            problems=(*self._problems(readings), *(SourceProblem(JOBS, *problem) for problem in jobs.problems)),
             rejected=self._rejected(readings),
             build=_build(readings),
             # Without devices a collection is cheap. A failure of the kubelet must not make device reads more frequent.
@@ -155,11 +162,11 @@ class NodePipeline:
         return with_unread_fields(self._known.completed(readings), self._counters.not_of_devices)
 
     def _samples(
-        self, readings: Readings, containers: Sequence[ExclusiveContainer]
+        self, readings: Readings, containers: Sequence[ExclusiveContainer], jobs: Jobs
     ) -> tuple[EntitySamples, dict[TableScope, EntitySamples]]:
         """Return the samples of the devices, and those of links and components by scope, with labels."""
         by_field = samples_of_devices(readings)
-        rows = label_rows(self._counters, readings, by_field)
+        rows = with_job(label_rows(self._counters, readings, by_field), readings.inventory, jobs)
         labels = self._labels.labels(readings.inventory, containers, rows)
         link_labels = self._link_labels.labels(readings.links, readings.inventory, containers, rows)
         links = EntitySamples(samples_by_field(readings.link_batches), link_labels, self._link_schema)
@@ -170,6 +177,10 @@ class NodePipeline:
         labels = self._component_labels.labels(readings.components, by_field)
         schemas = self._component_labels.schemas
         return {scope: EntitySamples(by_field, labels, schema) for scope, schema in schemas.items()}
+
+    def _job_families(self, readings: Readings, jobs: Jobs) -> tuple[Family, ...]:
+        family = job_info(readings.inventory, jobs, self._hostname)
+        return (family,) if family.samples else ()
 
     def _allocations(self, cycle: CollectionCycle) -> Allocations | None:
         if self._sources.kubelet is None:

@@ -19,6 +19,7 @@ from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
 from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AttributionRules
+from exporter.node.attribution.hpc_job_files import JobFilesReader
 from exporter.node.config import NodeConfig
 from exporter.node.counters_watch import (
     LOGGED_PROBLEMS,
@@ -175,7 +176,8 @@ class NodeProgram:
 
     def _build(self, counters: Counters) -> NodePipeline:
         config = self._config
-        sources = NodeSources(self._reader, self._kubelet())
+        jobs = JobFilesReader(config.jobs_folder) if config.jobs_folder else None
+        sources = NodeSources(self._reader, self._kubelet(), jobs)
         rules = AttributionRules(gpus=gpu_resources(config.resource_names))
         state = self._keeper.load() if self._keeper is not None else None
         return NodePipeline(
