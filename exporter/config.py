@@ -21,6 +21,16 @@ class ConfigError(Exception):
     """The configuration cannot be used. The message names the flag, variable, or file and line, and the value."""
 
 
+class ConfigFileError(ConfigError):
+    """A configuration file cannot be used. The text is one message with file, line and key."""
+
+    def __init__(self, path: Path, line: int | None, problem: str) -> None:
+        super().__init__(f"{path}{'' if line is None else f':{line}'}: {problem}")
+        self.line = line
+        """None where the whole file is meant."""
+        self.problem = problem
+
+
 class Arguments(SimpleNamespace):
     """The parsed command line and environment: the value of each flag, under its name with `_` for `-`."""
 

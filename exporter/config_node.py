@@ -6,23 +6,13 @@ from pathlib import Path
 
 import yaml
 
-from exporter.config import ConfigError
+from exporter.config import ConfigFileError
 
 _NULL = "tag:yaml.org,2002:null"
 """YAML's tag of an empty value."""
 _BOOLEANS = {"true": True, "false": False}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's where PyYAML was built with it: some ten times as fast, which a file of 1 MiB needs."""
-
-
-class ConfigFileError(ConfigError):
-    """A configuration file cannot be used. The text is one message with file, line and key."""
-
-    def __init__(self, path: Path, line: int | None, problem: str) -> None:
-        super().__init__(f"{path}{'' if line is None else f':{line}'}: {problem}")
-        self.line = line
-        """None where the whole file is meant."""
-        self.problem = problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from exporter.config import Arguments, ConfigError
-from exporter.config_node import ConfigFileError, parse
+from exporter.config import Arguments, ConfigError, ConfigFileError
+from exporter.config_node import parse
 from exporter.node.config_file import reader as config_file
 from exporter.node.config_file.content import NodeConfigFile
 from exporter.node.counters_watch import MAX_COUNTERS_BYTES

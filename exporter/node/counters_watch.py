@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
-from exporter.config import ConfigError
-from exporter.config_node import ConfigFileError
+from exporter.config import ConfigError, ConfigFileError
 from exporter.exposition.exporter_metrics import ConfigState
 from exporter.node.config_file.content import FieldList
 from exporter.node.devices import regular_file

@@ -8,8 +8,8 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from exporter.config import MAX_INTERVAL_SECONDS
-from exporter.config_node import ConfigFileError, ConfigNode, parse
+from exporter.config import MAX_INTERVAL_SECONDS, ConfigFileError
+from exporter.config_node import ConfigNode, parse
 from exporter.duration import parse_duration
 from exporter.node.config_file.content import FieldList, NodeConfigFile
 from exporter.node.devices import counters_yaml, regular_file

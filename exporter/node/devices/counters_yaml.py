@@ -11,7 +11,8 @@ The list may also stand alone, without the key. A mistake in one item costs that
 from collections.abc import Iterator
 from pathlib import Path
 
-from exporter.config_node import ConfigFileError, ConfigNode, parse
+from exporter.config import ConfigFileError
+from exporter.config_node import ConfigNode, parse
 from exporter.node.devices.raw_row import RawRow, shown
 
 KEYS = ("name", "prometheusType", "help")

@@ -71,6 +71,22 @@ def test_it_loads_no_grpc_unless_it_asks_the_kubelet():
     assert with_kubelet == "['grpc', 'google.protobuf']"
 
 
+def test_it_loads_no_yaml_reader_unless_a_file_is_yaml(tmp_path):
+    code = (
+        "import sys; from exporter import cli; from exporter.node.config import node_config;"
+        "from exporter.node.program import NodeProgram;"
+        "program = NodeProgram(node_config(cli.parse(['node', *sys.argv[1:]], {}), {}));"
+        "print('yaml' in sys.modules); program.close()"
+    )
+    (tmp_path / "counters.yaml").write_text("- {name: DCGM_FI_DEV_GPU_TEMP, prometheusType: gauge}\n")
+    command = (sys.executable, "-c", code)
+    without, with_yaml = (
+        subprocess.run([*command, *flags], capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+        for flags in ((), ("-f", str(tmp_path / "counters.yaml")))
+    )
+    assert (without, with_yaml) == ("False", "True")
+
+
 def library_missing(snapshot):
     return [health.reason for health in snapshot.health] == ["library_missing"]
 

@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from exporter.config_node import ConfigFileError
+from exporter.config import ConfigFileError
 from exporter.web.config_file import WebConfigFile, load
 from exporter.web.tls_section import SUITES
 

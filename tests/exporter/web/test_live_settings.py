@@ -6,7 +6,7 @@ import ssl
 import pytest
 import trustme
 
-from exporter.config_node import ConfigFileError
+from exporter.config import ConfigFileError
 from exporter.web.live_settings import LiveSettings
 from exporter.web.tls import TlsError
 from tests.exporter.web.test_tls import issue

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.config import ConfigError
-from exporter.config_node import ConfigFileError
+from exporter.config import ConfigError, ConfigFileError
 from exporter.node.config_file.content import NodeConfigFile
 from exporter.node.config_file.reader import load
 from exporter.node.devices.raw_row import RawRow

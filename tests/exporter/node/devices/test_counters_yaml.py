@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.config_node import ConfigFileError
+from exporter.config import ConfigFileError
 from exporter.node.counters_watch import UnusableCountersError, load_counters
 from exporter.node.devices.counters_file import parse
 
