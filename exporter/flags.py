@@ -147,6 +147,15 @@ READING = (
         default="300000",
     ),
     Flag(
+        "devices",
+        SELECTION,
+        "of which devices DCGM-named series are exposed: f is all, g the GPUs, i the GPU instances, each with numbers "
+        "such as g:0,2-3; g:0+i:9 is GPU 0 and GPU instance 9",
+        "d",
+        "DCGM_EXPORTER_DEVICES_STR",
+        "f",
+    ),
+    Flag(
         "health-require-gpus",
         BOOLEAN,
         "answer 503 on /health until a GPU was read",
@@ -207,7 +216,6 @@ ATTRIBUTION = (
 _IGNORED_TEXT = text_value("VALUE")
 # Of dcgm-exporter, so that a manifest can stay as it is.
 IGNORED = (
-    Flag("devices", _IGNORED_TEXT, short="d", variable="DCGM_EXPORTER_DEVICES_STR"),
     Flag("kubernetes-gpu-id-type", _IGNORED_TEXT, variable="DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE"),
     Flag("kubernetes-enable-pod-labels", BOOLEAN, variable="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"),
     Flag("kubernetes-enable-pod-uid", BOOLEAN, variable="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"),

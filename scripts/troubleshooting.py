@@ -17,6 +17,7 @@ from exporter.node.attribution.kubelet import KubeletReason
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.clock_events import ClockEventReason
 from exporter.node.devices.component_selection import SelectionReason
+from exporter.node.devices.gpu_selection import GpuSelectionReason
 from exporter.node.devices.health import HealthReason
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.doctor.reasons import DoctorReason
@@ -55,6 +56,7 @@ SECTIONS = (
     ReasonSection("HPC jobs", HpcJobReason),
     ReasonSection("State file", StateFileReason),
     ReasonSection("Selected components", SelectionReason),
+    ReasonSection("Selected devices", GpuSelectionReason),
     ReasonSection("Health checks", HealthReason),
     ReasonSection("Kubernetes: failed requests", WatchReason),
     ReasonSection("Kubernetes: objects that are not synchronized", SyncReason),

@@ -16,6 +16,7 @@ from exporter.node.devices.component_selection import ComponentSelections
 from exporter.node.devices.computed_families import CountWindows
 from exporter.node.devices.device_source import SourceName
 from exporter.node.devices.labels import LabelStyle
+from exporter.node.devices.selection import Selection
 from exporter.node.devices.watch_intervals import Pace, pace_of
 from exporter.node.service_account.account import ConfigMapName, ServiceAccount, service_account
 
@@ -52,6 +53,8 @@ class NodeConfig:
     resource_names: tuple[str, ...]
     """Further resource names that mean GPUs."""
     selections: ComponentSelections
+    devices: Selection
+    """Of which devices DCGM-named series are exposed."""
     jobs_folder: Path | None
     """Folder of the files that map GPUs to HPC jobs; None for none."""
     expected_gpus: int
@@ -105,6 +108,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         bindings=Path(arguments.dcgm_bindings) if arguments.dcgm_bindings else None,
         resource_names=arguments.nvidia_resource_names,
         selections=ComponentSelections(arguments.switch_devices, arguments.cpu_devices),
+        devices=arguments.devices,
         jobs_folder=Path(arguments.hpc_job_mapping_dir) if arguments.hpc_job_mapping_dir else None,
         expected_gpus=arguments.expected_gpus,
         health_requires_gpus=arguments.health_require_gpus,

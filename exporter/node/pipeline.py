@@ -6,7 +6,7 @@ to containers, and makes the metric families.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -25,6 +25,7 @@ from exporter.node.devices.component_labels import ComponentLabelCache
 from exporter.node.devices.computed_families import ComputedFamilies, CountWindows
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.field import TableScope
+from exporter.node.devices.gpu_selection import EVERY, labeled, of_devices, of_links, selected, selection_problems
 from exporter.node.devices.health import HealthReason
 from exporter.node.devices.known_gpus import KnownGpus
 from exporter.node.devices.labels import DeviceLabelCache, ExclusiveContainer, LabelStyle, device_schema
@@ -41,6 +42,7 @@ from exporter.node.devices.metrics import (
     unsupported,
 )
 from exporter.node.devices.readings import Readings, with_unread_fields
+from exporter.node.devices.selection import Selection
 from exporter.node.state_file.content import RememberedNode, device, remembered
 from exporter.node.state_file.keeper import StateChange
 from exporter.snapshot import CollectionCycle, Snapshot, SourceProblem
@@ -72,14 +74,16 @@ class NodePipeline:
         interval: float = DEFAULT_INTERVAL_SECONDS,
         windows: CountWindows = CountWindows(),  # noqa: B008 - it cannot change
         state: RememberedNode | None = None,
+        selection: Selection = EVERY,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`expected_gpus` gives how many GPUs the node should have, 0 where that is not known; `clock` Unix seconds.
 
-        `interval` is between collections, in seconds; `state` is what is remembered from before.
+        `interval` is between collections, in seconds; `state` is what is remembered from before; `selection` has the
+        devices of which the families of the counters file are made.
         """
         self._sources = sources
-        self._style = style
+        self._style, self._selection = style, selection
         self._hostname = style.hostname
         self.use(counters)
         self._before = state or RememberedNode()
@@ -127,8 +131,7 @@ class NodePipeline:
         return Snapshot(
             taken_at=readings.taken_at,
             families=(
-                *dcgm_families(self._counters, devices, others),
-                *self._computed.of_file(self._counters.computed, readings.inventory, devices.labels, self._schema),
+                *self._selected_families(readings, devices, others),
                 *self._inventory.families(readings, max(self._expected(), len(self._known))),
                 *self._computed.own(),
                 unsupported(readings, self._names, self._hostname),
@@ -178,6 +181,16 @@ class NodePipeline:
         schemas = self._component_labels.schemas
         return {scope: EntitySamples(by_field, labels, schema) for scope, schema in schemas.items()}
 
+    def _selected_families(
+        self, readings: Readings, devices: EntitySamples, others: dict[TableScope, EntitySamples]
+    ) -> Iterator[Family]:
+        """Make the families of the counters file, of the devices that are selected and their links."""
+        chosen = selected(readings, self._selection)
+        others = others | {"link": of_links(others["link"], readings, chosen)}
+        yield from dcgm_families(self._counters, of_devices(devices, chosen), others)
+        own = labeled(readings.inventory, devices.labels, chosen)
+        yield from self._computed.of_file(self._counters.computed, *own, self._schema)
+
     def _job_families(self, readings: Readings, jobs: Jobs) -> tuple[Family, ...]:
         family = job_info(readings.inventory, jobs, self._hostname)
         return (family,) if family.samples else ()
@@ -189,7 +202,8 @@ class NodePipeline:
         return self._last_known.latest(fresh)
 
     def _problems(self, readings: Readings) -> tuple[SourceProblem, ...]:
-        problems = [SourceProblem(readings.source, *problem) for problem in readings.problems]
+        found = (*readings.problems, *selection_problems(readings, self._selection))
+        problems = [SourceProblem(readings.source, *problem) for problem in found]
         # Not while the source is down. DCGM says itself why there are no health checks.
         if self._counters.need_health and readings.source != "dcgm" and readings.inventory:
             message = f"DCGM_EXP_GPU_HEALTH_STATUS has no series: the source {readings.source} has no health checks"

@@ -189,6 +189,7 @@ class NodeProgram:
             interval=config.interval,
             windows=config.windows,
             state=state,
+            selection=config.devices,
         )
 
     def _kubelet(self) -> Source[Allocations] | None:

@@ -77,12 +77,12 @@ def test_the_help_begins_with_the_commands():
 def test_what_is_ignored_or_changed_is_in_the_log_in_its_format():
     # A web configuration file that is not there ends the program once the log was set up.
     flags = ("-kubernetes", "-c", "3", "--fake-gpus", "--source=simulated", "--web-config-file=/nowhere/web.yml")
-    done = gpugauge(*flags, "stray", DCGM_EXPORTER_LOG_FORMAT="JSON", DCGM_EXPORTER_DEVICES_STR="f")
+    done = gpugauge(*flags, "stray", DCGM_EXPORTER_LOG_FORMAT="JSON", DCGM_EXPORTER_DUMP_RETENTION="1")
     assert done.returncode == 2
     records = [json.loads(line) for line in done.stderr.splitlines()[:-1]]
     messages = [record["msg"] for record in records if record["level"] == "WARN"]
     assert messages[:3] == [
-        "ignored for compatibility: --fake-gpus, DCGM_EXPORTER_DEVICES_STR",
+        "ignored for compatibility: --fake-gpus, DCGM_EXPORTER_DUMP_RETENTION",
         "words after the flags are ignored: stray",
         "a collection interval of 3 ms is too short: 100 ms are used",
     ]

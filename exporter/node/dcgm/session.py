@@ -92,6 +92,7 @@ class EngineSession:
             health=health.statuses,
             versions=self._versions(),
             links=self._links.links,
+            engine_ids=tuple(-1 if entity is None else entity[1] for entity in self._inventory.entities),
             link_batches=tuple(sampled.link_batches),
             components=self._components.components,
             component_batches=tuple(sampled.component_batches),

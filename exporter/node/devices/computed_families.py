@@ -140,7 +140,7 @@ class ComputedFamilies:
     def of_file(
         self, rows: Sequence[ComputedRow], inventory: Sequence[Device], labels: Sequence[Labels], schema: LabelSchema
     ) -> list[Family]:
-        """The families of these rows; `labels` has those of each device of the inventory, made for `schema`."""
+        """The families of these rows, of the GPUs in `inventory`; `labels` has those of its devices, for `schema`."""
         by_uuid = {device.uuid: own for device, own in zip(inventory, labels, strict=True) if device.gi < 0}
         families = []
         for row in rows:
@@ -148,6 +148,7 @@ class ComputedFamilies:
             samples: list[Sample] = [
                 (labels_of_pairs(extended, (*by_uuid[gpu.uuid].pairs, *extra)), value)
                 for gpu, extra, value in self._samples_of[row.name]()
+                if gpu.uuid in by_uuid
             ]
             families.append(Family(computed_metric(row.name, row.help, row.metric.kind, extended), samples))
         return families

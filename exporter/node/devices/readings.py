@@ -123,6 +123,8 @@ class Readings(msgspec.Struct, frozen=True):
     """`dcgm`, `nvml`, `driver`: version texts as far as they are known."""
     links: tuple[Link, ...] = ()
     """The NVLinks of the GPUs that can be read, where a field of a link is wanted and the source reads links."""
+    engine_ids: tuple[int, ...] = ()
+    """By device, the number that DCGM gives it, -1 where it gives none; empty from other sources."""
     link_batches: tuple[Batch, ...] = ()
     """Samples of links: their `devices` are positions in `links`."""
     components: tuple[Component, ...] = ()
