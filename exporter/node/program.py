@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, MutableMapping
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -21,11 +20,9 @@ from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.hpc_job_files import JobFilesReader
 from exporter.node.config import NodeConfig
+from exporter.node.counters_source import counters_source
 from exporter.node.counters_watch import (
     LOGGED_PROBLEMS,
-    CountersSource,
-    CountersWatch,
-    FixedCounters,
     LoadedCounters,
     UnusableCountersError,
 )
@@ -215,22 +212,6 @@ class NodeProgram:
         if not self._config.reads_this_machine:
             return self._config.expected_gpus
         return max(self._config.expected_gpus, self._pci.count_gpus())
-
-
-def counters_source(config: NodeConfig, clock: Callable[[], float]) -> CountersSource:
-    """Where the counters are from: a ConfigMap, the configuration file itself, or a counters file."""
-    if config.config_map is not None:
-        # An HTTP client takes memory that only these nodes need.
-        from exporter.node.config_map import KEY, ConfigMapCounters  # noqa: PLC0415 - see above
-        from exporter.node.service_account.request import config_map  # noqa: PLC0415 - likewise
-
-        fetch = partial(config_map, config.service_account, config.config_map, KEY)
-        named = config.counters_file
-        fallback = CountersWatch(named, config.usual_counters_file, clock) if named is not None else None
-        return ConfigMapCounters(config.config_map, fetch, fallback, clock)
-    if config.fields is not None:
-        return FixedCounters(config.fields)
-    return CountersWatch(config.counters_file, config.usual_counters_file, clock)
 
 
 def state_keeper(config: NodeConfig) -> StateKeeper | None:

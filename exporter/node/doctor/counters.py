@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from exporter.node.counters_source import counters_name
 from exporter.node.counters_watch import UnusableCountersError
 from exporter.node.devices.metrics import field_names
 from exporter.node.devices.readings import RejectionReason, with_unread_fields
@@ -26,15 +27,13 @@ def _file(examination: Examination) -> Iterator[Finding]:
     if isinstance(counters, UnusableCountersError):
         yield failed(DoctorReason.COUNTERS_UNUSABLE, str(counters))
         return
-    found, config = counters.counters, examination.config
+    found = counters.counters
     if found.problems:
         yield failed(DoctorReason.COUNTERS_ROWS_REJECTED, _some(found.problems, SHOWN_ROWS))
     if found.unread:
         yield note(_some(found.unread, SHOWN_ROWS), DoctorReason.FIELDS_NOT_READ)
     if not found.problems:
-        usual = config.usual_counters_file
-        name = config.counters_file or (usual if usual.exists() else "the built-in list")
-        yield ok(f"{found.usable} rows of {name} can be used")
+        yield ok(f"{found.usable} rows of {counters_name(examination.config)} can be used")
 
 
 def _fields(examination: Examination) -> Iterable[Finding]:

@@ -16,7 +16,8 @@ from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.kubelet import Kubelet, KubeletReason
 from exporter.node.config import NodeConfig
-from exporter.node.counters_watch import CountersWatch, LoadedCounters, UnusableCountersError
+from exporter.node.counters_source import counters_name, counters_source
+from exporter.node.counters_watch import LoadedCounters, UnusableCountersError
 from exporter.node.dcgm.running_engines import listening_engine, other_engines
 from exporter.node.doctor.attempts import attempt, candidates
 from exporter.node.doctor.deadline import within
@@ -71,14 +72,12 @@ def gather(config: NodeConfig, access: NodeAccess) -> Examination:
 
 
 def _counters(config: NodeConfig, access: NodeAccess) -> LoadedCounters | UnusableCountersError:
-    watch = CountersWatch(config.counters_file, config.usual_counters_file)
     try:
-        return within(access.check_seconds, watch.read)
+        return within(access.check_seconds, counters_source(config, time.monotonic).read)
     except UnusableCountersError as error:
         return error
     except TimeoutError as error:
-        path = config.counters_file or config.usual_counters_file
-        return UnusableCountersError(f"counters file {path} cannot be read: {error}", f"cannot be read: {error}")
+        return UnusableCountersError(f"{counters_name(config)} cannot be read: {error}", f"cannot be read: {error}")
 
 
 def _listening(access: NodeAccess) -> str | None:

@@ -8,8 +8,9 @@ from exporter import cli
 from exporter.config import ConfigError
 from exporter.node.config import node_config
 from exporter.node.config_map import PAUSE_SECONDS, ConfigMapCounters
+from exporter.node.counters_source import counters_name, counters_source
 from exporter.node.counters_watch import CountersWatch, UnusableCountersError
-from exporter.node.program import NodeProgram, counters_source
+from exporter.node.program import NodeProgram
 from exporter.node.service_account.account import ConfigMapName
 from exporter.node.service_account.request import ApiServerError
 from tests.clock import Clock
@@ -190,3 +191,4 @@ def test_a_config_map_comes_before_the_fields_of_a_configuration_file(tmp_path):
     found = config("-m", "gpu:counters", "--config-file", str(path))
     assert found.fields is None
     assert isinstance(counters_source(found, Clock()), ConfigMapCounters)
+    assert counters_name(found) == "ConfigMap gpu/counters"

@@ -7,7 +7,8 @@ import pytest
 from exporter import cli
 from exporter.config import ConfigError
 from exporter.node.config import node_config
-from exporter.node.program import NodeProgram, counters_source
+from exporter.node.counters_source import counters_name, counters_source
+from exporter.node.program import NodeProgram
 
 FIELDS = "  fields:\n    - {name: DCGM_FI_DEV_GPU_TEMP, prometheusType: gauge, help: T}\n"
 FILE = "version: 1\nmetrics:\n  file: of-the-file.csv\ncollection:\n  interval: 45s\n"
@@ -115,3 +116,8 @@ def test_fields_of_the_file_are_never_due(config):
     source = counters_source(config("version: 1\nmetrics:\n" + FIELDS), time.monotonic)
     assert (source.due(), source.failure) == (False, "")
     assert source.read().sha256 == source.read().sha256
+
+
+def test_messages_name_where_the_counters_are_from(config, tmp_path):
+    assert counters_name(config("version: 1\nmetrics:\n" + FIELDS)) == f"configuration file {tmp_path}/config.yaml"
+    assert counters_name(config(FILE)) == "counters file of-the-file.csv"

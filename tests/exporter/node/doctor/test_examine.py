@@ -184,3 +184,14 @@ def test_a_counters_file_and_a_kubelets_socket_that_hang_are_reported(node):
     HangingPath.ended.set()
     assert str(found.counters) == "counters file /counters.csv cannot be read: no answer within 0.2 s"
     assert found.kubelet.reason == "timeout"
+
+
+@pytest.mark.process
+def test_the_counters_that_are_examined_are_those_that_the_exporter_would_use(node, tmp_path):
+    field = "{name: DCGM_FI_DEV_GPU_TEMP, prometheusType: gauge}"
+    (tmp_path / "config.yaml").write_text(f"version: 1\nmetrics: {{fields: [{field}]}}\n")
+    access = replace(node.access(), prefix=("/nowhere",))
+    found = gather(config("--source", "simulated", "--config-file", str(tmp_path / "config.yaml")), access)
+    assert [row.name for row in found.counters.counters.rows] == ["DCGM_FI_DEV_GPU_TEMP"]
+    found = gather(config("--source", "simulated", "-m", "gpu:counters"), access)
+    assert "ConfigMap gpu/counters cannot be read: no API server is known" in str(found.counters)
