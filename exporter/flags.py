@@ -3,7 +3,7 @@
 The parser, the environment, `--help` and docs/flags.md are made from these rows.
 """
 
-from exporter.cluster.config import NAMESPACE_NAMES, NODE_NAMES
+from exporter.cluster_flags import API_SERVER, INTERVAL, METADATA_LABELS, RESOURCE_NAMES
 from exporter.config import DEFAULT_INTERVAL_SECONDS, DEFAULT_READ_SECONDS, DEFAULT_WRITE_SECONDS
 from exporter.flag import Command, Flag
 from exporter.flag_values import (
@@ -16,13 +16,10 @@ from exporter.flag_values import (
     FILES,
     HOST_ENGINE,
     MILLISECONDS,
-    NAMES,
     OPTIONAL_ADDRESS,
-    SECONDS,
     SELECTION,
     WINDOW,
     choice,
-    mapping,
     text_value,
 )
 from exporter.label_flags import LABELS
@@ -36,12 +33,6 @@ LOG = (
         "log-format", choice("text", "json", any_case=True), "form of the log", "", "DCGM_EXPORTER_LOG_FORMAT", "text"
     ),
     Flag("debug", BOOLEAN, "log details too", "", "DCGM_EXPORTER_DEBUG"),
-)
-RESOURCE_NAMES = Flag(
-    "nvidia-resource-names",
-    NAMES,
-    "further resource names that mean GPUs, separated by commas; a trailing `*` stands for any ending",
-    variable="NVIDIA_RESOURCE_NAMES",
 )
 
 
@@ -254,28 +245,7 @@ IGNORED = (
     Flag("container-labels", BOOLEAN, variable="DCGM_EXPORTER_CONTAINER_LABELS"),
     Flag("container-runtime-socket", _IGNORED_TEXT, variable="DCGM_CONTAINER_RUNTIME_SOCKET"),
 )
-API_SERVER = (
-    Flag("kubeconfig", FILE, "without it, the pod's service account is used", variable="KUBECONFIG"),
-    Flag("context", text_value("NAME"), "context of the kubeconfig"),
-    Flag("api-server", text_value("URL"), "a plain address without authentication"),
-    RESOURCE_NAMES,
-)
-METADATA_LABELS = (
-    Flag(
-        "namespace-labels",
-        mapping(*NAMESPACE_NAMES),
-        "labels of namespaces that say who pays for them, for gpugauge_namespace_info",
-        default="team=team,cost_center=cost-center,environment=environment",
-    ),
-    Flag(
-        "node-labels",
-        mapping(*NODE_NAMES),
-        "labels of nodes that say where they stand, for gpugauge_node_info",
-        default="zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack",
-    ),
-)
 JSON = Flag("json", BOOLEAN, "write JSON")
-INTERVAL = Flag("interval", SECONDS, "seconds between collections", default=f"{DEFAULT_INTERVAL_SECONDS:.0f}")
 
 _COMMANDS = (
     Command(

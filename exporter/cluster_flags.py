@@ -1,0 +1,34 @@
+"""The flags of the cluster watcher, and of the names of GPU resources, which the node exporter has too."""
+
+from exporter.cluster.config import NAMESPACE_NAMES, NODE_NAMES
+from exporter.config import DEFAULT_INTERVAL_SECONDS
+from exporter.flag import Flag
+from exporter.flag_values import FILE, NAMES, SECONDS, mapping, text_value
+
+RESOURCE_NAMES = Flag(
+    "nvidia-resource-names",
+    NAMES,
+    "further resource names that mean GPUs, separated by commas; a trailing `*` stands for any ending",
+    variable="NVIDIA_RESOURCE_NAMES",
+)
+API_SERVER = (
+    Flag("kubeconfig", FILE, "without it, the pod's service account is used", variable="KUBECONFIG"),
+    Flag("context", text_value("NAME"), "context of the kubeconfig"),
+    Flag("api-server", text_value("URL"), "a plain address without authentication"),
+    RESOURCE_NAMES,
+)
+METADATA_LABELS = (
+    Flag(
+        "namespace-labels",
+        mapping(*NAMESPACE_NAMES),
+        "labels of namespaces that say who pays for them, for gpugauge_namespace_info",
+        default="team=team,cost_center=cost-center,environment=environment",
+    ),
+    Flag(
+        "node-labels",
+        mapping(*NODE_NAMES),
+        "labels of nodes that say where they stand, for gpugauge_node_info",
+        default="zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack",
+    ),
+)
+INTERVAL = Flag("interval", SECONDS, "seconds between collections", default=f"{DEFAULT_INTERVAL_SECONDS:.0f}")
