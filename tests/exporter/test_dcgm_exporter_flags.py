@@ -119,7 +119,8 @@ def test_a_timeout_that_is_none_is_named_and_the_default_is_used(text):
 
 
 def test_a_client_that_sends_nothing_is_dropped_after_the_read_timeout():
-    servers = serve("test", config("-a", "127.0.0.1:0", "--web-read-timeout", "300ms").web, FixedEndpoints(), {})
+    web = config("-a", "127.0.0.1:0", "--web-read-timeout", "300ms", "--status-page", "off").web
+    servers = serve("test", web, FixedEndpoints(), {}, lambda _: ())
     try:
         port = int(servers.ports().removeprefix("port "))
         with socket.create_connection(("127.0.0.1", port), timeout=8.0) as client:  # the default is 10 s
