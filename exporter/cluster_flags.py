@@ -3,7 +3,7 @@
 from exporter.cluster.config import NAMESPACE_NAMES, NODE_NAMES
 from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.flag import Flag
-from exporter.flag_values import FILE, NAMES, SECONDS, mapping, text_value
+from exporter.flag_values import FILE, NAMES, NAMESPACED_NAME, SECONDS, mapping, text_value
 
 RESOURCE_NAMES = Flag(
     "nvidia-resource-names",
@@ -30,5 +30,11 @@ METADATA_LABELS = (
         "labels of nodes that say where they stand, for gpugauge_node_info",
         default="zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack",
     ),
+)
+LEASE = Flag(
+    "lease",
+    NAMESPACED_NAME,
+    "Lease by which several replicas agree which one exposes what is known of the cluster; not needed for one replica",
+    variable="GPUGAUGE_LEASE",
 )
 INTERVAL = Flag("interval", SECONDS, "seconds between collections", default=f"{DEFAULT_INTERVAL_SECONDS:.0f}")

@@ -110,6 +110,7 @@ class CollectionLoop:
         self._pace = CollectionPace(interval)
         self._clock = clock
         self._stopping = threading.Event()
+        self._due = threading.Event()
         self._thread = threading.Thread(target=self._run, name="collection-loop", daemon=True)
         self._last_collection = clock()
         self._collections = 0
@@ -125,12 +126,17 @@ class CollectionLoop:
         """Start the thread; its first collection begins at once."""
         self._thread.start()
 
+    def collect_soon(self) -> None:
+        """Begin the next collection now, or once the one in progress has ended. May be called from any thread."""
+        self._due.set()
+
     def stop(self, timeout: float) -> None:
         """Ask the thread to end and wait at most `timeout` seconds: a source may hang in a collection.
 
         What a collection still in progress reads is neither published nor logged: its sources may be closed meanwhile.
         """
         self._stopping.set()
+        self._due.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
 
@@ -178,7 +184,10 @@ class CollectionLoop:
         return Collected(number, exposition, snapshot, config() if config is not None else None)
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
+        while True:
+            self._due.clear()
+            if self._stopping.is_set():  # asked after the clearing: `stop` sets this first
+                return
             snapshot = self.collect()
             retry_soon = snapshot is not None and snapshot.retry_soon
-            self._stopping.wait(self._pace.wait(self._collections, retry_soon=retry_soon))
+            self._due.wait(self._pace.wait(self._collections, retry_soon=retry_soon))

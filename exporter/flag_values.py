@@ -15,8 +15,9 @@ from exporter.node.devices.selection import Selection, SelectionError, parse_sel
 from exporter.node.service_account.account import ConfigMapName
 from exporter.web import listener
 
-_NAMESPACE, _OBJECT_NAME = re.compile(r"[a-z0-9-]{1,63}"), re.compile(r"[a-z0-9][a-z0-9.-]{0,252}")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_OBJECT_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,16 @@ def _config_map(text: str) -> ConfigMapName | None:
     return ConfigMapName(namespace, name)
 
 
+def _namespaced_name(text: str) -> tuple[str, str] | None:
+    """Namespace and name of an object; an empty text means none."""
+    if not text:
+        return None
+    namespace, _, name = text.partition("/")
+    if not (_NAMESPACE.fullmatch(namespace) and _OBJECT_NAME.fullmatch(name)):
+        raise ConfigError(f"{text!r} is not a namespace and a name of an object, as in `gpugauge/gpugauge-cluster`")
+    return namespace, name
+
+
 def text_value(placeholder: str) -> FlagValue:
     """Any text."""
     return FlagValue(str, placeholder)
@@ -171,5 +182,6 @@ HOST_ENGINE = FlagValue(_host_engine, "ADDRESS")
 SELECTION = FlagValue(_selection, "SELECTION")
 DURATION = text_value("DURATION")
 """Any text: one that is no duration is not a mistake in dcgm-exporter."""
+NAMESPACED_NAME = FlagValue(_namespaced_name, "NAMESPACE/NAME")
 FILE = text_value("FILE")
 FILES = FlagValue(lambda text: (text,) if text else (), "FILE", adds_up=True)

@@ -3,7 +3,7 @@
 The parser, the environment, `--help` and docs/flags.md are made from these rows.
 """
 
-from exporter.cluster_flags import API_SERVER, INTERVAL, METADATA_LABELS, RESOURCE_NAMES
+from exporter.cluster_flags import API_SERVER, INTERVAL, LEASE, METADATA_LABELS, RESOURCE_NAMES
 from exporter.config import DEFAULT_INTERVAL_SECONDS, DEFAULT_READ_SECONDS, DEFAULT_WRITE_SECONDS
 from exporter.flag import Command, Flag
 from exporter.flag_values import (
@@ -269,6 +269,7 @@ _COMMANDS = (
             "serving": _serving(":9410"),
             "log": LOG,
             "API server": API_SERVER,
+            "replicas": (LEASE,),
             "collections": (INTERVAL,),
             "labels of info series": METADATA_LABELS,
         },

@@ -45,6 +45,7 @@ SECTIONS = (
     FaultSection("State file", "test_state_file_faults"),
     FaultSection("Programs", "test_process_faults"),
     FaultSection("Watcher: API server", "test_watcher_faults"),
+    FaultSection("Watcher: two replicas", "test_lease_faults"),
 )
 HEAD = ("fault", "`/metrics` meanwhile", "`/readyz`", "time to recovery")
 

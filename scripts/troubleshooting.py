@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from exporter.cluster.kubernetes.pod_failure import PodFailureReason
 from exporter.cluster.kubernetes.reasons import SyncReason, WatchReason
+from exporter.cluster.leadership.reasons import LeaseReason
 from exporter.cluster.metrics.maintenance import MaintenanceReason
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.node.attribution.device_lookup import UnmatchedReason
@@ -60,6 +61,7 @@ SECTIONS = (
     ReasonSection("Health checks", HealthReason),
     ReasonSection("Kubernetes: failed requests", WatchReason),
     ReasonSection("Kubernetes: objects that are not synchronized", SyncReason),
+    ReasonSection("Lease of two replicas", LeaseReason),
     ReasonSection("Rejected values", RejectionReason),
     ReasonSection("Clock events", ClockEventReason),
     ReasonSection("Unmatched device ids", UnmatchedReason),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from simulators.api_server_http import KINDS, ApiFault, ApiHttpServer, ApiRequest, ResourceName, error_event
 from simulators.field_selector import matches
+from simulators.leases import SimulatedLeases
 from simulators.objects import KubernetesObject
 
 _MAX_LISTS = 100
@@ -54,6 +55,8 @@ class SimulatedApiServer:
         self._server: ApiHttpServer | None = None
         self._thread: threading.Thread | None = None
         self._requests: deque[ApiRequest] = deque(maxlen=_MAX_REQUESTS)
+        self.leases = SimulatedLeases()
+        """Another server's may take their place: then both serve the same leases."""
 
     @property
     def url(self) -> str:
@@ -195,6 +198,10 @@ class SimulatedApiServer:
         limit = min(seconds, threading.TIMEOUT_MAX)
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or self._clears != request.clears, limit)
+
+    def lease(self, method: str, path: str, body: bytes) -> tuple[int, KubernetesObject]:
+        """Serve a request for a lease. Returns the HTTP status and the body of the response."""
+        return self.leases.answer(method, path, body)
 
     def next_fault(self, on: str, kind: str, path: str = "") -> ApiFault | None:
         """Take the first fault that affects such a request; None when there is none."""

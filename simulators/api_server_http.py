@@ -20,6 +20,8 @@ ResourceName = str
 KINDS: tuple[ResourceName, ...] = ("pods", "nodes", "namespaces")
 """Kinds that are served from the start; `SimulatedApiServer.serve` adds others."""
 _OF_NAMESPACE = re.compile(r"(.*/)namespaces/([^/]+)/([^/]+)", re.ASCII)
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/"
+"""Where the leases of each namespace are."""
 _COMPRESSED_FROM = 128 << 10
 """Bytes from which the API server compresses a response, for clients that accept gzip."""
 
@@ -28,7 +30,7 @@ _COMPRESSED_FROM = 128 << 10
 class ApiFault:
     """What goes wrong with the next requests of one type."""
 
-    on: Literal["list", "watch"]
+    on: Literal["list", "watch", "lease"]
     kind: ResourceName | None = None
     """None: any kind."""
     path: str = ""
@@ -84,6 +86,8 @@ class ApiBackend(Protocol):
     def events(self, request: ApiRequest) -> Iterator[bytes]: ...
 
     def pause(self, request: ApiRequest, seconds: float) -> None: ...
+
+    def lease(self, method: str, path: str, body: bytes) -> tuple[int, KubernetesObject]: ...
 
 
 def status_object(code: int, reason: str, message: str) -> KubernetesObject:
@@ -149,7 +153,28 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: the API server keeps the requests."""
 
+    def do_POST(self) -> None:
+        self._serve_lease()
+
+    def do_PUT(self) -> None:
+        self._serve_lease()
+
+    def _serve_lease(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        headers = {name.title(): value for name, value in self.headers.items()}
+        request = self.server.backend.accept("leases", {"method": self.command}, headers, self.path)
+        if not self.server.backend.allows(request.authorization):
+            self._send_error_status(401, "Unauthorized")
+            return
+        fault = self.server.backend.next_fault("lease", "leases", self.path)
+        if fault is None or not self._apply(fault, request):
+            code, answer = self.server.backend.lease(self.command, self.path, body)
+            self._send(code, json.dumps(answer).encode())
+
     def do_GET(self) -> None:
+        if self.path.startswith(LEASES):
+            self._serve_lease()
+            return
         parts = urlsplit(self.path)
         kind, namespace = self._target(parts.path)
         query = dict(parse_qsl(parts.query))

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from exporter.config import (
     DEFAULT_INTERVAL_SECONDS,
@@ -26,6 +27,13 @@ SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
 """The variable by which every container of a cluster knows the API server."""
 USUAL_KUBECONFIG = "~/.kube/config"
 """Where kubectl and the Kubernetes client look for a kubeconfig that is not named."""
+
+
+class LeaseName(NamedTuple):
+    """Which lease decides the replica that leads."""
+
+    namespace: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,8 @@ class ClusterConfig:
     """The labels of namespaces that say who pays for them."""
     node_labels: Keys = field(default_factory=dict)
     """The labels of nodes that say where they stand."""
+    lease: LeaseName | None = None
+    """The lease of which one replica exposes what is known of the cluster; None where there is only one replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,7 @@ def watcher_config(arguments: Arguments, environment: Mapping[str, str]) -> Watc
         interval=arguments.interval,
         namespace_labels=arguments.namespace_labels,
         node_labels=arguments.node_labels,
+        lease=LeaseName(*arguments.lease) if arguments.lease else None,
     )
     _check_api_server(cluster, environment)
     return WatcherConfig(

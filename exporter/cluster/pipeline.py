@@ -1,13 +1,16 @@
 """The cluster watcher: the flow from the API server's objects to a snapshot for each collection, and the program.
 
 Reflectors (threads) keep a store of pods, nodes and namespaces current; a collection makes metric families from these
-stores and never waits for the API server.
+stores and never waits for the API server. With a lease, only the replica that leads makes them; the others keep their
+stores and their history current, to take over with the same knowledge.
 """
 
 import logging
 import re
+import secrets
+import socket
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 
 from exporter.cluster.config import ClusterConfig, WatcherConfig
 from exporter.cluster.kubernetes.api import KubernetesApi, jitter, open_api
@@ -17,7 +20,9 @@ from exporter.cluster.kubernetes.reasons import SyncReason
 from exporter.cluster.kubernetes.records import Namespace
 from exporter.cluster.kubernetes.reflector import Reflector
 from exporter.cluster.kubernetes.store import ObjectStore, StoreView
+from exporter.cluster.leadership.keeper import LeaseKeeper, LeaseView, Surroundings
 from exporter.cluster.metrics.families import families
+from exporter.cluster.metrics.leadership import leader_family
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.scheduling.pending_pods import unknown_texts
 from exporter.cluster.status import cluster_page
@@ -26,6 +31,7 @@ from exporter.collection_loop import CollectionLoop
 from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.gpu_names import gpu_resources
 from exporter.log import OnceLog
+from exporter.metric import AnyFamily
 from exporter.program import ProgramEndpoints, run_until_signaled, serve
 from exporter.snapshot import Snapshot, SourceHealth, SourceProblem
 
@@ -33,6 +39,8 @@ _LOG = logging.getLogger(__name__)
 _DIGITS = re.compile(r"\d+", re.ASCII)
 _SOURCE = "kubernetes"
 """The API server in the label `source`."""
+_LEASE_SOURCE = "lease"
+"""The lease in the same label."""
 
 
 class ClusterPipeline:
@@ -46,6 +54,7 @@ class ClusterPipeline:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`wall` returns seconds since the epoch; `clock` seconds from an arbitrary start, and must be monotonic."""
+        self._leadership_changed: Callable[[], None] = lambda: None
         self._config = config
         self._gpus = gpu_resources(config.resources)
         self._malformed_log = OnceLog(_LOG)
@@ -57,24 +66,41 @@ class ClusterPipeline:
             Reflector(kind, store, lambda: connect(config), config, jitter)
             for kind, store in zip(kinds, self._stores, strict=True)
         )
+        around = Surroundings(lambda: connect(config), self._synced, self._announce, wall, clock, jitter)
+        self._keeper = None if config.lease is None else LeaseKeeper(config.lease, replica_identity(), around)
+        self._threads = (*(() if self._keeper is None else (self._keeper,)), *self._reflectors)
 
-    def start(self) -> None:
-        """Start the reflectors; returns at once, whether or not there is an API server."""
-        for reflector in self._reflectors:
-            reflector.start()
+    def start(self, leadership_changed: Callable[[], None] = lambda: None) -> None:
+        """Start the threads; returns at once, whether or not there is an API server.
+
+        `leadership_changed` is called from a thread of the pipeline when this replica has begun or ceased to lead.
+        """
+        self._leadership_changed = leadership_changed
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
-        """Stop the reflectors and wait for them, a few seconds at most."""
-        for reflector in self._reflectors:
-            reflector.interrupt()
-        for reflector in self._reflectors:
-            reflector.join()
+        """Stop the threads and wait for them, a few seconds at most. A replica that leads releases the lease."""
+        for thread in self._threads:
+            thread.interrupt()
+        for thread in self._threads:
+            thread.join()
 
     def ready(self) -> bool:
         """Whether the objects of every needed kind are known and current."""
         return self.unready() is None
 
     def unready(self) -> str | None:
+        """One message while a needed kind is not known or not current, or the lease cannot be used, else None."""
+        return self._unsynced() or (None if self._keeper is None else self._keeper.view.unready())
+
+    def _announce(self) -> None:
+        self._leadership_changed()
+
+    def _synced(self) -> bool:
+        return self._unsynced() is None
+
+    def _unsynced(self) -> str | None:
         """One message while the objects of a needed kind are not known or no longer current, else None."""
         for store in self._views():
             if store.records is None and not store.optional:
@@ -85,13 +111,22 @@ class ClusterPipeline:
 
     def collect(self, now: float) -> Snapshot:
         """Make a snapshot of the stores; `now` is in seconds since the epoch."""
-        for reflector in self._reflectors:
-            reflector.supervise()
+        for thread in self._threads:
+            thread.supervise()
         stores = self._views()
         view = view_of(now, self._gpus, stores, self._history)
-        self._log_unknown(view)
-        found = tuple(families(view, self._config, self._malformed(view)))
-        return Snapshot(now, found, (health(stores),), problems(stores))
+        lease = None if self._keeper is None else self._keeper.view
+        found = tuple(self._families(view, lease))
+        known = (health(stores),) if lease is None else (health(stores), lease_health(lease))
+        return Snapshot(now, found, known, problems(stores))
+
+    def _families(self, view: ClusterView, lease: LeaseView | None) -> Iterator[AnyFamily]:
+        """The families that this replica exposes; without a lease it is the only one."""
+        if lease is not None:
+            yield leader_family(leads=lease.leads)
+        if lease is None or lease.leads:
+            self._log_unknown(view)
+            yield from families(view, self._config, self._malformed(view))
 
     def _views(self) -> tuple[StoreView, ...]:
         return tuple(store.view(self._config.stale_after) for store in self._stores)
@@ -131,6 +166,19 @@ def problems(stores: tuple[StoreView, ...]) -> tuple[SourceProblem, ...]:
     return tuple(SourceProblem(_SOURCE, *problem) for problem in failing if problem is not None)
 
 
+def replica_identity() -> str:
+    """The name of this process in a lease: that of its pod, which is that of its host, and a random part.
+
+    A container that is started again in the same pod is another replica.
+    """
+    return f"{socket.gethostname()}_{secrets.token_hex(4)}"
+
+
+def lease_health(lease: LeaseView) -> SourceHealth:
+    """Health of the lease: up while the last attempt to read or write it succeeded."""
+    return SourceHealth(_LEASE_SOURCE, lease.problem is None, lease.seconds, *(lease.problem or ()))
+
+
 def run(config: WatcherConfig, environment: MutableMapping[str, str]) -> bool:
     """Serve until SIGTERM; returns False when the HTTP server ended by itself.
 
@@ -140,5 +188,5 @@ def run(config: WatcherConfig, environment: MutableMapping[str, str]) -> bool:
     loop = CollectionLoop(lambda: pipeline.collect(time.time()), ExporterMetrics({}), config.cluster.interval)
     endpoints = ProgramEndpoints(loop, lambda: None, pipeline.unready)
     server = serve("gpugauge cluster watcher", config.web, endpoints, environment, cluster_page)
-    pipeline.start()
+    pipeline.start(loop.collect_soon)  # what a new leader exposes must not wait for the interval to end
     return run_until_signaled(loop, server, pipeline.stop)

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from exporter.collection_loop import FOLLOWS_A_CRASH, CollectionLoop, CollectionPace
+from exporter.collection_loop import FIRST_COLLECTIONS, FOLLOWS_A_CRASH, CollectionLoop, CollectionPace
 from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.exposition.exposition import Form
 from exporter.metric import Family, Kind, LabelError, metric
@@ -259,3 +259,18 @@ def test_versions_that_were_read_stay_while_a_source_is_down():
 
 def test_the_reason_that_is_not_logged_is_that_of_a_reader_process_between_a_crash_and_the_next_start():
     assert ReaderReason.RESTARTING == FOLLOWS_A_CRASH
+
+
+def test_a_collection_that_is_asked_for_soon_does_not_wait_for_the_interval():
+    collected = threading.Semaphore(0)
+    loop = loop_over(lambda: collected.release() or snapshot())
+    loop.start()
+    try:
+        for _ in range(FIRST_COLLECTIONS):
+            assert collected.acquire(timeout=60)
+        for _ in range(5):  # the interval is 30 s
+            loop.collect_soon()
+            assert collected.acquire(timeout=20)
+    finally:
+        loop.stop(60)
+    assert not loop._thread.is_alive()

@@ -281,3 +281,22 @@ def test_a_kubeconfig_that_cannot_be_found_is_an_error(tmp_path):
             watcher(*argv, **environment, KUBERNETES_SERVICE_HOST="10.0.0.1")
     other.touch()
     assert watcher("--kubeconfig", f"{one}:{other}").kubeconfig == f"{one}:{other}"
+
+
+@pytest.mark.parametrize(
+    ("text", "lease"),
+    [("", None), ("gpugauge/gpugauge-cluster", ("gpugauge", "gpugauge-cluster")), ("a/b.c-d.e", ("a", "b.c-d.e"))],
+)
+def test_a_lease_is_a_namespace_and_a_name(text, lease):
+    given = ("cluster", "--api-server=http://127.0.0.1:1")
+    assert watcher_config(parse((*given, "--lease", text), {}), {}).cluster.lease == lease
+    assert watcher_config(parse(given, {"GPUGAUGE_LEASE": text}), {}).cluster.lease == lease
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "/x", "x/", "a/b/c", "A/b", "a/../b", "a.b/c", "a/b?c", "-a/b", "a/" + "b" * 254, "a" * 64 + "/b"]
+)
+def test_what_is_no_lease_is_one_message_with_flag_and_value(text):
+    with pytest.raises(ConfigError, match=r"--lease: .* is not a namespace and a name of an object") as error:
+        parse(("cluster", "--lease", text), {})
+    assert repr(text) in str(error.value)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from exporter.cluster.config import ClusterConfig
+from exporter.cluster.config import ClusterConfig, LeaseName
 from exporter.cluster.pipeline import ClusterPipeline
 from exporter.collection_loop import CollectionLoop
 from exporter.exposition.exporter_metrics import ExporterMetrics
@@ -52,9 +52,12 @@ def collecting(
 
 
 @contextmanager
-def watching(api_server: str, clock: Callable[[], float] = time.monotonic) -> Iterator[Get]:
-    """A watcher of the API server at this address; `clock` decides how old its objects are."""
-    pipeline = ClusterPipeline(ClusterConfig(api_server=api_server, watch_seconds=1.0), clock=clock)
+def watching(
+    api_server: str, clock: Callable[[], float] = time.monotonic, lease: LeaseName | None = None
+) -> Iterator[Get]:
+    """A watcher of the API server at this address; `clock` decides how old its objects and its lease are."""
+    config = ClusterConfig(api_server=api_server, watch_seconds=1.0, lease=lease)
+    pipeline = ClusterPipeline(config, clock=clock)
     pipeline.start()
     try:
         with collecting(lambda: pipeline.collect(time.time()), unready=pipeline.unready) as get:

@@ -1,4 +1,4 @@
-"""Sends requests to the API server and returns the bodies undecoded: whole pages of a list, single lines of a watch.
+"""Sends requests to the API server and returns the bodies undecoded: pages of a list, lines of a watch, single objects.
 
 Configuration, authentication and transport are those of the `kubernetes` client. The client's typed models are not
 used: on 20,000 pods they take twenty times the time and memory of our decoder, and one unexpected null makes the whole
@@ -8,7 +8,7 @@ list fail.
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import urllib3
 import yaml
@@ -26,6 +26,8 @@ _CONNECT_SECONDS = 10.0
 _READ_SECONDS = 30.0
 _MAX_PAGE_BYTES = 512 << 20
 _MAX_LINE_BYTES = 16 << 20
+_MAX_OBJECT_BYTES = 4 << 20
+"""More than the 1.5 MiB that etcd stores of an object by default."""
 _CHUNK_BYTES = 1 << 18
 _LONGEST_RETRY_AFTER = 300.0
 
@@ -45,21 +47,35 @@ _NO_CONFIGURATION = (
     AttributeError,
 )
 _SERVER_ERROR = 500
-_OK = 200
+_OK = (200, 201)
 
 
 class ApiError(SourceError):
-    """A request failed. `retry_after` is how many seconds the API server asked to wait before the next one."""
+    """A request failed. `retry_after` is how many seconds the API server asked to wait before the next one.
 
-    def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
+    `status` is the HTTP status of its answer, 0 where it gave none.
+    """
+
+    def __init__(self, reason: str, message: str, retry_after: float | None = None, status: int = 0) -> None:
         super().__init__(reason, message)
-        self.retry_after = retry_after
+        self.retry_after, self.status = retry_after, status
 
 
 def api_error(status: int, message: str, retry_after: float | None = None) -> ApiError:
     """Make the error for an HTTP status, or for the code of an ERROR event, which has the same meaning."""
     otherwise = WatchReason.SERVER_ERROR if status >= _SERVER_ERROR else WatchReason.BAD_RESPONSE
-    return ApiError(_BY_STATUS.get(status, otherwise), f"the API server answered {status}: {message}", retry_after)
+    text = f"the API server answered {status}: {message}"
+    return ApiError(_BY_STATUS.get(status, otherwise), text, retry_after, status)
+
+
+class _ApiCall(NamedTuple):
+    method: Literal["GET", "POST", "PUT"]
+    path: str
+    query: dict[str, str]
+    seconds: float
+    """How long the API server may be silent."""
+    headers: dict[str, str]
+    body: dict[str, Any] | None = None
 
 
 class KubernetesApi:
@@ -71,15 +87,19 @@ class KubernetesApi:
 
     def page(self, path: str, query: dict[str, str]) -> bytes:
         """Send a GET and return the whole body. Raises ApiError."""
-        with self._request(path, query, _READ_SECONDS, {"Accept-Encoding": "gzip"}) as response:
-            body = bytearray()
-            while chunk := response.read(_CHUNK_BYTES, decode_content=True):
-                body += chunk
-                if len(body) > _MAX_PAGE_BYTES:
-                    raise ApiError(
-                        WatchReason.BAD_RESPONSE, f"a page of {path} is larger than {_MAX_PAGE_BYTES >> 20} MiB"
-                    )
-            return bytes(body)
+        with self._answer(_ApiCall("GET", path, query, _READ_SECONDS, {"Accept-Encoding": "gzip"})) as response:
+            return _whole(response, _MAX_PAGE_BYTES, f"a page of {path}")
+
+    def send(
+        self, method: Literal["GET", "POST", "PUT"], path: str, body: dict[str, Any] | None, seconds: float
+    ) -> bytes:
+        """Send a request about one object, with this object as JSON or without any, and return the whole answer.
+
+        Connecting and each read may take `seconds`. Raises ApiError.
+        """
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        with self._answer(_ApiCall(method, path, {}, seconds, headers, body)) as response:
+            return _whole(response, _MAX_OBJECT_BYTES, path)
 
     @contextmanager
     def lines(self, path: str, query: dict[str, str], silence: float) -> Iterator[Iterator[bytes]]:
@@ -87,7 +107,7 @@ class KubernetesApi:
 
         When nothing arrives for `silence` seconds, the connection counts as dead.
         """
-        with self._request(path, query, silence, {}) as response:
+        with self._answer(_ApiCall("GET", path, query, silence, {})) as response:
             self._streaming = response
             try:
                 yield _split(response.stream(_CHUNK_BYTES, decode_content=True))
@@ -108,11 +128,9 @@ class KubernetesApi:
         client.rest_client.close()
 
     @contextmanager
-    def _request(
-        self, path: str, query: dict[str, str], read_seconds: float, headers: dict[str, str]
-    ) -> Iterator[urllib3.BaseHTTPResponse]:
+    def _answer(self, request: _ApiCall) -> Iterator[urllib3.BaseHTTPResponse]:
         try:
-            response = self._send(path, query, read_seconds, headers)
+            response = self._send(request)
             try:
                 _check(response)
                 yield response
@@ -125,19 +143,29 @@ class KubernetesApi:
             message = f"the API server cannot be reached: {_innermost(error)}"
             raise ApiError(WatchReason.UNREACHABLE, message) from error
 
-    def _send(
-        self, path: str, query: dict[str, str], read_seconds: float, headers: dict[str, str]
-    ) -> urllib3.BaseHTTPResponse:
-        method, url, all_headers, _, _ = self._client.param_serialize(
-            "GET",
-            path,
-            query_params=list(query.items()),
-            header_params={"Accept": "application/json", **headers},
+    def _send(self, request: _ApiCall) -> urllib3.BaseHTTPResponse:
+        method, url, all_headers, body, _ = self._client.param_serialize(
+            request.method,
+            request.path,
+            query_params=list(request.query.items()),
+            header_params={"Accept": "application/json", **request.headers},
+            body=request.body,
             auth_settings=["BearerToken"],
         )
-        returned = self._client.call_api(method, url, all_headers, _request_timeout=(_CONNECT_SECONDS, read_seconds))
+        timeout = min(_CONNECT_SECONDS, request.seconds), request.seconds
+        returned = self._client.call_api(method, url, all_headers, body, _request_timeout=timeout)
         response: urllib3.BaseHTTPResponse = returned.response
         return response
+
+
+def _whole(response: urllib3.BaseHTTPResponse, most: int, what: str) -> bytes:
+    """Read the whole body. Raises ApiError when it has more than `most` bytes."""
+    body = bytearray()
+    while chunk := response.read(_CHUNK_BYTES, decode_content=True):
+        body += chunk
+        if len(body) > most:
+            raise ApiError(WatchReason.BAD_RESPONSE, f"{what} is larger than {most >> 20} MiB")
+    return bytes(body)
 
 
 def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -151,7 +179,7 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _check(response: urllib3.BaseHTTPResponse) -> None:
-    if response.status != _OK:
+    if response.status not in _OK:
         raise api_error(response.status, response.reason or "", _retry_after(response.headers.get("Retry-After")))
 
 

@@ -2,7 +2,17 @@
 
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.overrides import MalformedOverride
-from exporter.cluster.metrics import blocked_work, capacity, maintenance, namespaces, nodes, pending, pods, reflectors
+from exporter.cluster.metrics import (
+    blocked_work,
+    capacity,
+    leadership,
+    maintenance,
+    namespaces,
+    nodes,
+    pending,
+    pods,
+    reflectors,
+)
 from exporter.cluster.view import ClusterView
 from exporter.metric import AnyFamily
 
@@ -15,6 +25,7 @@ METRICS = (
     *capacity.METRICS,
     *maintenance.METRICS,
     *reflectors.METRICS,
+    *leadership.METRICS,
 )
 """Every metric that the watcher can expose."""
 
