@@ -1,6 +1,6 @@
 """The alerts GPUExporterDown (a node's exporter does not answer or is no scrape target) and GPUWatcherDown.
 
-GPUWatcherDown fires where no cluster watcher answers or is a scrape target.
+GPUWatcherDown fires where no cluster watcher answers or is a scrape target, and where all that answer are standbys.
 """
 
 from alerts.rule import Alert, Area, Group, Notify, Severity
@@ -24,8 +24,20 @@ Nodes under maintenance are left out: a driver upgrade evicts the exporter on pu
 
 WATCHER_DOWN = """group by (cluster) (present_over_time(up{job=~"gpugauge-node|gpugauge-cluster"}[1h]))
 unless on (cluster)
-(max by (cluster) (up{job="gpugauge-cluster"}) == 1)"""
-"""A cluster that had any gpugauge target within the last hour, and where no watcher answers. One of two is enough."""
+(
+  max by (cluster) (up{job="gpugauge-cluster"}) == 1
+  unless on (cluster)
+  (
+    max by (cluster) (gpugauge_leader) == 0
+    unless on (cluster)
+    group by (cluster) (gpugauge_watch_last_sync_timestamp_seconds)
+  )
+)"""
+"""A cluster that had any gpugauge target within the last hour, and where no watcher answers or all are standbys.
+
+One of two is enough. While a lease is introduced, a watcher without one, which exposes no `gpugauge_leader`, may be
+beside standbys.
+"""
 
 GROUP = Group(
     "gpugauge-exporters",
@@ -50,10 +62,10 @@ GROUP = Group(
             Severity.WARNING,
             Area.EXPORTER,
             Notify.TICKET,
-            summary="No GPU watcher answers{{ with $labels.cluster }} in cluster {{ . }}{{ end }}.",
+            summary="No GPU watcher answers or leads{{ with $labels.cluster }} in cluster {{ . }}{{ end }}.",
             description=(
-                "No cluster watcher has answered for 10 minutes: pending reasons, owners, workload classes and "
-                "exemptions of GPU pods are unknown, and alerts that depend on them do not fire."
+                "No cluster watcher has answered, or led its replicas, for 10 minutes: pending reasons, owners, "
+                "workload classes and exemptions of GPU pods are unknown, and alerts that depend on them do not fire."
             ),
             for_="10m",
             keep_firing_for="5m",

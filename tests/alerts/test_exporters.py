@@ -135,6 +135,34 @@ def test_one_of_two_replicas_is_enough_and_a_failover_is_not_reported(tmp_path):
     _check(tmp_path, fixture)
 
 
+def _leader(fixture: RuleFixture, values: str, *, number: int, cluster: str = "") -> None:
+    target = {"job": "gpugauge-cluster", "instance": f"watcher-{number}:9410", "cluster": cluster}
+    fixture.add("gpugauge_leader", target, values)
+
+
+def test_two_replicas_of_which_none_leads_are_reported_and_a_failover_is_not(tmp_path):
+    fixture = RuleFixture()
+    for number, values in ((0, "1x19 stale"), (1, "0x20 1x20 0x100")):  # from minute 20.5 on nobody leads
+        _watcher(fixture, "1x19 0x100" if number == 0 else always(1), number=number)
+        _leader(fixture, values, number=number)
+    for minute, found in ((15, ()), (20, ()), (30, ()), (32, ("warning",))):
+        _firing(fixture, WATCHER, minute, "severity", *found)
+    _check(tmp_path, fixture)
+
+
+def test_a_standby_beside_a_watcher_without_a_lease_is_not_reported(tmp_path):
+    fixture = RuleFixture()
+    for number in (0, 1):
+        _watcher(fixture, always(1), number=number)
+    _leader(fixture, always(0), number=1)
+    _exposes(fixture, "gpugauge_watch_last_sync_timestamp_seconds", {"object": "pods"}, always(1))
+    for cluster in ("east", "west"):
+        _watcher(fixture, always(1), cluster=cluster)
+        _leader(fixture, always(1 if cluster == "east" else 0), number=0, cluster=cluster)
+    _firing(fixture, WATCHER, 20, "cluster", "west")
+    _check(tmp_path, fixture)
+
+
 def test_each_cluster_is_reported_unless_it_has_its_own_watcher(tmp_path):
     fixture = RuleFixture()
     _watcher(fixture, always(1), cluster="east")
@@ -166,10 +194,10 @@ def test_the_texts_name_node_and_cluster(tmp_path):
     }
     fixture.expect_alerts(DOWN, 12, ({**labels_of(rules[DOWN]), "cluster": "west", "node": "node-1"}, down))
     watcher = {
-        "summary": "No GPU watcher answers in cluster west.",
+        "summary": "No GPU watcher answers or leads in cluster west.",
         "description": (
-            "No cluster watcher has answered for 10 minutes: pending reasons, owners, workload classes and exemptions "
-            "of GPU pods are unknown, and alerts that depend on them do not fire."
+            "No cluster watcher has answered, or led its replicas, for 10 minutes: pending reasons, owners, workload "
+            "classes and exemptions of GPU pods are unknown, and alerts that depend on them do not fire."
         ),
         "runbook_url": f"{RUNBOOK}#gpuwatcherdown",
     }

@@ -84,6 +84,20 @@ def test_two_watchers_and_a_failover_between_them_are_one_alert(tmp_path):
     _check(tmp_path, fixture)
 
 
+@pytest.mark.parametrize("failover", [8, 14.5, 15.5, 16, 16.5, 25])
+def test_a_failover_with_a_lease_ends_no_alert_and_delays_none_by_more_than_its_for(tmp_path, failover):
+    """The leader is gone after this minute; one scrape later, at most, the other replica exposes the same pods."""
+    fixture = RuleFixture()
+    for gap in (0, 1):
+        last = round(failover * 2)
+        for watcher, first in (("0", 0), ("1", last + 1 + gap)):
+            since, reason = (f"{value}x{last} stale" if first == 0 else f"_x{first} {value}x100" for value in (0, 1))
+            Queue(fixture, f"gap-{gap}", watcher=watcher).pod("train-0", since, {"taint": reason})
+        for minute in (10, *(18, 20, 25, 25.5, 26, 26.5, 27, 35)):
+            _firing(fixture, f"gap-{gap}", minute, *(("train",) if minute > 10 else ()))
+    _check(tmp_path, fixture)
+
+
 def test_a_gap_of_a_few_minutes_does_not_end_the_alert_and_a_start_does(tmp_path):
     fixture = RuleFixture()
     Queue(fixture, "gap").pod("train-0", "0x39 stale _x5 0x100", {"taint": "1x39 stale _x5 1x100"})
