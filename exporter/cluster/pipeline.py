@@ -21,6 +21,7 @@ from exporter.cluster.kubernetes.records import Namespace
 from exporter.cluster.kubernetes.reflector import Reflector
 from exporter.cluster.kubernetes.store import ObjectStore, StoreView
 from exporter.cluster.leadership.keeper import LeaseKeeper, LeaseView, Surroundings
+from exporter.cluster.leadership.reasons import LEASE_SOURCE
 from exporter.cluster.metrics.families import families
 from exporter.cluster.metrics.leadership import leader_family
 from exporter.cluster.scheduling.history import ClusterHistory
@@ -39,8 +40,6 @@ _LOG = logging.getLogger(__name__)
 _DIGITS = re.compile(r"\d+", re.ASCII)
 _SOURCE = "kubernetes"
 """The API server in the label `source`."""
-_LEASE_SOURCE = "lease"
-"""The lease in the same label."""
 
 
 class ClusterPipeline:
@@ -176,7 +175,7 @@ def replica_identity() -> str:
 
 def lease_health(lease: LeaseView) -> SourceHealth:
     """Health of the lease: up while the last attempt to read or write it succeeded."""
-    return SourceHealth(_LEASE_SOURCE, lease.problem is None, lease.seconds, *(lease.problem or ()))
+    return SourceHealth(LEASE_SOURCE, lease.problem is None, lease.seconds, *(lease.problem or ()))
 
 
 def run(config: WatcherConfig, environment: MutableMapping[str, str]) -> bool:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from exporter import VERSION
 from exporter.cluster.capacity_rows import COLUMNS, capacity_rows
 from exporter.cluster.kubernetes.reasons import SyncReason, WatchReason
-from exporter.cluster.metrics import blocked_work, capacity, nodes, pending, pods, reflectors
+from exporter.cluster.leadership.reasons import LEASE_SOURCE, LeaseReason
+from exporter.cluster.metrics import blocked_work, capacity, leadership, nodes, pending, pods, reflectors
 from exporter.cluster.scheduling.node_selection import ANY_MODEL
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.collection_loop import Collected
 from exporter.metric import AnyFamily, Metric, Sample
-from exporter.reason import find_reason
+from exporter.reason import Reason, find_reason
 from exporter.snapshot import Snapshot
 from exporter.status_page.content import Cell, Mark, StatusPage, StatusTable, absent, table, table_of, text
 from exporter.status_page.sources import explained, failed_page, in_order_of_need, sources_table
@@ -32,7 +33,9 @@ def cluster_page(collected: Collected) -> StatusPage:
     if snapshot is None:
         return failed_page(collected.number, ())
     families = {each.metric.name: each for each in snapshot.families}
-    sources = sources_table(snapshot, lambda _, value: find_reason(value, WatchReason, SyncReason))
+    sources = sources_table(snapshot, _reason_of)
+    if _stands_by(families):
+        return StatusPage(_facts(snapshot, families), (sources,))
     data = (
         _workloads(families, snapshot.taken_at),
         _reasons(families, snapshot.taken_at),
@@ -47,18 +50,36 @@ def cluster_page(collected: Collected) -> StatusPage:
     return StatusPage(_facts(snapshot, families), tables)
 
 
+def _reason_of(source: str, value: str) -> Reason | None:
+    return find_reason(value, *((LeaseReason,) if source == LEASE_SOURCE else (WatchReason, SyncReason)))
+
+
+def _stands_by(families: Families) -> bool:
+    """Whether this is a replica that does not lead, and so exposes nothing of the cluster."""
+    return any(not value for _, value in _samples(families, leadership.LEADER))
+
+
 def _facts(snapshot: Snapshot, families: Families) -> tuple[tuple[str, Cell], ...]:
-    up = all(each.up for each in snapshot.health)
+    up = all(each.up for each in snapshot.health if each.source != LEASE_SOURCE)
     state = text("current", mark=Mark.GOOD) if up else text("not current: see the sources", mark=Mark.BAD)
     return (
         ("Collected", text(utc(snapshot.taken_at))),
         ("API server", state),
+        *_replica(families),
         ("Pending", _pending(families)),
         ("gpugauge", text(VERSION)),
     )
 
 
+def _replica(families: Families) -> Iterator[tuple[str, Cell]]:
+    """Whether this replica leads, where there are several."""
+    if leadership.LEADER.name in families:
+        yield "Replica", text("standby" if _stands_by(families) else "leader")
+
+
 def _pending(families: Families) -> Cell:
+    if _stands_by(families):
+        return absent("the replica that leads shows it")
     if not _pods_known(families):
         return absent("the pods are not known")
     devices = sum(value for _, value in _samples(families, pending.DEVICES))

@@ -2,6 +2,9 @@
 
 from exporter.reason import Reason
 
+LEASE_SOURCE = "lease"
+"""The lease in the label `source`."""
+
 
 class LeaseReason(Reason):
     """Why the lease of --lease cannot be used: label `reason` of `gpugauge_source_problem` with the source `lease`.

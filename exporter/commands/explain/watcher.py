@@ -9,6 +9,7 @@ import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from exporter.cluster.metrics.leadership import LEADER
 from exporter.cluster.metrics.nodes import ALLOCATABLE, FREE, SCHEDULABLE
 from exporter.cluster.metrics.pending import REASON
 from exporter.cluster.scheduling.overview import Capacity
@@ -30,8 +31,10 @@ class WatcherAnswer:
 
 
 def ask(url: str) -> WatcherAnswer:
-    """Read the watcher's /metrics. Raises ConfigError when it cannot be reached or is no watcher."""
+    """Read the watcher's /metrics. Raises ConfigError when it cannot be reached, is no watcher or does not lead."""
     samples = _samples(url)
+    if any(not each.value for each in samples[LEADER.name]):
+        raise ConfigError(f"--watcher: {url} is a standby: the replica whose {LEADER.name} is 1 knows the cluster")
     reasons = {}
     for labels in (each.labels for each in samples[REASON.name]):
         if labels.get("reason") in list(PendingReason):

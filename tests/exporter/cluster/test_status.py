@@ -9,7 +9,9 @@ from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.overrides import malformed
 from exporter.cluster.kubernetes.reasons import SyncReason
 from exporter.cluster.kubernetes.store import StoreView
+from exporter.cluster.leadership.reasons import LEASE_SOURCE, LeaseReason
 from exporter.cluster.metrics.families import families
+from exporter.cluster.metrics.leadership import leader_family
 from exporter.cluster.metrics.pending import DEVICES, PODS, REASON
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.cluster.status import cluster_page
@@ -43,10 +45,18 @@ def unreachable():
     return page_of(replace(view(), stores=stores), down)
 
 
+def standby():
+    """A replica that does not lead, and may not use the lease."""
+    reason = LeaseReason.FORBIDDEN
+    health = (UP, SourceHealth(LEASE_SOURCE, False, 0.1, reason, "https://10.0.0.1"))
+    return cluster_page(Collected(1, None, Snapshot(NOW, (leader_family(leads=False),), health)))
+
+
 PAGES = {
     "cluster": lambda: page_of(cluster()),
     "cluster_idle": lambda: page_of(view([], [objects.node("h1", {GPU: 8}, H100)], {})),
     "cluster_unreachable": unreachable,
+    "cluster_standby": standby,
     "cluster_first": lambda: cluster_page(Collected(0, None)),
     "cluster_defect": lambda: cluster_page(Collected(3, None)),
 }
@@ -144,6 +154,24 @@ def test_without_an_answer_of_the_api_server_the_page_says_so_first_and_has_no_m
     assert SyncReason.CONNECTING.meaning in body
     assert "10.0.0.1" not in body
     assert "not current: see the sources" in body
+
+
+def test_a_standby_says_so_and_nothing_of_the_cluster():
+    page = standby()
+    assert [table.title for table in page.tables] == ["Sources"]
+    body = written(page).decode()
+    assert LeaseReason.FORBIDDEN.remedy in body
+    assert "standby" in body
+    assert "not known" not in body
+
+
+def test_a_replica_that_leads_shows_the_cluster_and_that_it_leads():
+    snapshot = snapshot_of(cluster())
+    leading = cluster_page(
+        Collected(1, None, replace(snapshot, families=(leader_family(leads=True), *snapshot.families)))
+    )
+    assert leading.tables == page_of(cluster()).tables
+    assert ("Replica", "leader") in [(name, cell.lines[0]) for name, cell in leading.facts if cell.lines]
 
 
 def test_optional_objects_that_are_not_read_are_named():

@@ -186,5 +186,14 @@ def test_a_watcher_that_cannot_be_asked_costs_its_part_alone(server, body, statu
     assert "the watcher's metrics (--watcher: http://127.0.0.1:" in found["not_seen"][-1]
 
 
+def test_a_standby_is_named_as_such_and_one_that_leads_is_used(server):
+    forbid_the_cluster(server)
+    for leads, seen in ((0, False), (1, True)):
+        with watcher(f"gpugauge_leader {leads}\n") as url:
+            found = facts(server, "team-a/p", "--watcher", url)
+        assert ("is a standby" in found["not_seen"][-1]) is not seen
+        assert (found["capacity_by_watcher"] is None) is not seen
+
+
 def test_a_watcher_is_not_asked_where_nothing_is_missing(server):
     assert facts(server, "team-a/p", "--watcher", "http://127.0.0.1:1")["not_seen"] == []
