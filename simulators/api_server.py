@@ -4,32 +4,22 @@ It stores pods, nodes and namespaces, and other kinds on demand, as plain dictio
 paged lists, watches with bookmarks, resource versions that expire. Tests can make single requests fail.
 """
 
-import json
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from simulators.api_server_http import KINDS, ApiFault, ApiHttpServer, ApiRequest, ResourceName, error_event
 from simulators.field_selector import matches
 from simulators.leases import SimulatedLeases
 from simulators.objects import KubernetesObject
+from simulators.watch_events import ObjectChange, bookmark, event, singular
 
 _MAX_LISTS = 100
 _MAX_CHANGES = 100_000
 _MAX_REQUESTS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    version: int
-    kind: str
-    before: KubernetesObject | None
-    after: KubernetesObject | None
-    raw: bytes = b""
-    """A line that watches send as it is, instead of an event."""
 
 
 class SimulatedApiServer:
@@ -41,7 +31,7 @@ class SimulatedApiServer:
         self._changed = threading.Condition()
         self._objects: dict[str, dict[tuple[str, str], KubernetesObject]] = {kind: {} for kind in KINDS}
         self._paths = {f"/api/v1/{kind}": kind for kind in KINDS}
-        self._changes: deque[_Change] = deque(maxlen=_MAX_CHANGES)
+        self._changes: deque[ObjectChange] = deque(maxlen=_MAX_CHANGES)
         self._version = 1
         self._oldest = 0
         """Resource versions before this one have expired."""
@@ -132,7 +122,7 @@ class SimulatedApiServer:
             meta = {**given["metadata"], "resourceVersion": str(self._version)}
             key = (str(meta.get("namespace", "")), str(meta["name"]))
             after = {**given, "metadata": meta}
-            self._add_change(_Change(self._version, kind, self._objects[kind].get(key), after))
+            self._add_change(ObjectChange(self._version, kind, self._objects[kind].get(key), after))
             self._objects[kind][key] = after
 
     def delete(self, kind: ResourceName, name: str, namespace: str = "") -> None:
@@ -140,13 +130,13 @@ class SimulatedApiServer:
         with self._changed:
             self._version += 1
             before = self._objects[kind].pop((namespace, name))
-            self._add_change(_Change(self._version, kind, before, None))
+            self._add_change(ObjectChange(self._version, kind, before, None))
 
     def send(self, kind: ResourceName, line: bytes) -> None:
         """Send a line of any content to the watches of a kind, also to later ones that begin at an older version."""
         with self._changed:
             self._version += 1
-            self._add_change(_Change(self._version, kind, None, None, line))
+            self._add_change(ObjectChange(self._version, kind, None, None, line))
 
     def expire(self) -> None:
         """Drop all history: watches from older versions, open ones included, and partly read lists end with 410."""
@@ -175,7 +165,7 @@ class SimulatedApiServer:
             self._clears += 1
             self._changed.notify_all()
 
-    def _add_change(self, change: _Change) -> None:
+    def _add_change(self, change: ObjectChange) -> None:
         self._changes.append(change)
         self._changed.notify_all()
 
@@ -230,7 +220,7 @@ class SimulatedApiServer:
             if len(items) > limit:
                 meta["continue"] = self._keep(version, items[limit:])
                 meta["remainingItemCount"] = len(items) - limit
-        return {"kind": f"{_singular(kind)}List", "apiVersion": "v1", "metadata": meta, "items": items[:limit]}
+        return {"kind": f"{singular(kind)}List", "apiVersion": "v1", "metadata": meta, "items": items[:limit]}
 
     def _keep(self, version: int, items: list[KubernetesObject]) -> str:
         """Keep the remaining objects of a list and return their continue token."""
@@ -264,16 +254,16 @@ class SimulatedApiServer:
                 yield error_event(410, "Expired", f"too old resource version: {seen} ({self._oldest})")
                 return
             for change in found:
-                if change.kind == kind and (line := _event(change, selector)):
+                if change.kind == kind and (line := event(change, selector)):
                     yield line
             seen = max(seen, version) if found else seen
             if time.monotonic() >= bookmark_at:
                 bookmark_at = time.monotonic() + self._bookmark_seconds
-                yield _bookmark(kind, seen)
+                yield bookmark(kind, seen)
 
-    def _since(self, version: int) -> list[_Change]:
+    def _since(self, version: int) -> list[ObjectChange]:
         """Return the changes after a version, oldest first."""
-        found: list[_Change] = []
+        found: list[ObjectChange] = []
         for change in reversed(self._changes):
             if change.version <= version:
                 break
@@ -283,27 +273,3 @@ class SimulatedApiServer:
     def _check_open(self, request: ApiRequest) -> None:
         if self._stopping or request.disconnects != self._disconnects:
             raise ConnectionResetError("the watch was disconnected")
-
-
-def _event(change: _Change, selector: str) -> bytes:
-    """Make the event for a watch with this selector: an object that no longer matches it is deleted."""
-    if change.raw:
-        return change.raw
-    before = change.before is not None and matches(change.before, selector)
-    after = change.after is not None and matches(change.after, selector)
-    if not before and not after:
-        return b""
-    event_type = "DELETED" if not after else "MODIFIED" if before else "ADDED"
-    item = (change.after if change.after is not None else change.before) or {}
-    meta = {**item["metadata"], "resourceVersion": str(change.version)}
-    return json.dumps({"type": event_type, "object": {**item, "metadata": meta}}).encode()
-
-
-def _singular(kind: str) -> str:
-    """The kind as objects name it, as far as clients look at it: capitalized and without its plural."""
-    return kind.removesuffix("s").capitalize()
-
-
-def _bookmark(kind: str, version: int) -> bytes:
-    item = {"kind": _singular(kind), "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}}
-    return json.dumps({"type": "BOOKMARK", "object": item}).encode()

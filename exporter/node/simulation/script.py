@@ -11,8 +11,13 @@ from typing import Literal
 
 import msgspec
 
+from exporter.node.devices.field import Field
+
 Sentinel = Literal["blank", "not_found", "not_supported", "no_permission"]
 """The four kinds of blank value of DCGM (`dcgmvalue.h`): numbers and texts that stand for "no value"."""
+
+_WATT_DIGITS = 3
+"""Decimals of power: the driver gives milliwatts."""
 
 
 class Steps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="shape", tag="steps"):
@@ -142,3 +147,15 @@ def script_error(script: Script) -> str:
         case Sine(period=length) | Square(period=length) if length <= 0:
             return f"has period {length:g}, which must be above 0"
     return ""
+
+
+def typed(field: Field, sample: ScriptedSample) -> ScriptedSample:
+    """Return the sample with a value of the field's type: a new one only where the type differs."""
+    value = sample.value
+    if field.kind == "int" and isinstance(value, float):
+        return ScriptedSample(round(value), sample.stamp)
+    if field.kind == "float" and isinstance(value, int):
+        return ScriptedSample(float(value), sample.stamp)
+    if field.unit == "watts" and isinstance(value, float):
+        return ScriptedSample(round(value, _WATT_DIGITS), sample.stamp)
+    return sample

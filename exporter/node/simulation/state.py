@@ -34,12 +34,10 @@ from exporter.node.simulation.document import (
     XidEvent,
 )
 from exporter.node.simulation.gpu_samples import gpu_identity, with_framebuffer
-from exporter.node.simulation.script import Script, ScriptedSample, value_at
+from exporter.node.simulation.script import Script, ScriptedSample, typed, value_at
 
 ENTITIES_PER_GPU = 8
 """DCGM_MAX_INSTANCES_PER_GPU."""
-WATT_DIGITS = 3
-"""Decimals of power: the driver gives milliwatts."""
 IDENTITY = field_ids.SYSTEM | {
     field_ids.NAME,
     field_ids.NVML_INDEX,
@@ -262,7 +260,7 @@ class _StateBuilder:
                 field = field_of(key)
                 assert field is not None  # checked when the scenario was parsed
                 scripts[field.id] = field, script
-        return {number: _typed(field, value_at(script, self.t)) for number, (field, script) in scripts.items()}
+        return {number: typed(field, value_at(script, self.t)) for number, (field, script) in scripts.items()}
 
     def _with_faults(self, address: str, samples: dict[int, ScriptedSample], seen: str | None) -> SampleMap:
         """Return the entity's samples as its XIDs, faults and loss change them; `seen` is that of its GpuLoss."""
@@ -287,15 +285,3 @@ def _faulty(event: SampleFault, sample: ScriptedSample | None, t: float) -> Scri
     if event.stale:
         return replace(sample, stamp=min(sample.stamp, event.at)) if sample else _blank(event.at)
     return ScriptedSample(None, t, event.sentinel, event.status)
-
-
-def _typed(field: Field, sample: ScriptedSample) -> ScriptedSample:
-    """Return the sample with a value of the field's type: a new one only where the type differs."""
-    value = sample.value
-    if field.kind == "int" and isinstance(value, float):
-        return ScriptedSample(round(value), sample.stamp)
-    if field.kind == "float" and isinstance(value, int):
-        return ScriptedSample(float(value), sample.stamp)
-    if field.unit == "watts" and isinstance(value, float):
-        return ScriptedSample(round(value, WATT_DIGITS), sample.stamp)
-    return sample
