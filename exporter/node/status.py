@@ -25,9 +25,11 @@ def node_page(collected: Collected, hostname: str) -> StatusPage:
     if snapshot is None:
         return failed_page(collected.number, (("Node", text(hostname)),))
     families = {each.metric.name: each for each in snapshot.families}
+    configuration = _configuration(collected.config)
     tables = (
+        *((configuration,) if configuration.rows else ()),
         *in_order_of_need(snapshot, sources_table(snapshot, reason_of), _devices(snapshot)),
-        _configuration(collected.config),
+        *((configuration,) if not configuration.rows else ()),
         _unsupported(families),
         _unmatched(families),
     )
