@@ -30,10 +30,36 @@ def node_page(collected: Collected, hostname: str) -> StatusPage:
         *((configuration,) if configuration.rows else ()),
         *in_order_of_need(snapshot, sources_table(snapshot, reason_of), _devices(snapshot)),
         *((configuration,) if not configuration.rows else ()),
-        _unsupported(families),
-        _unmatched(families),
+        _unsupported(families, known=_was_read(snapshot)),
+        _unmatched(families, known=_was_read(snapshot, _ATTRIBUTION)),
     )
-    return StatusPage(_facts(snapshot, families, hostname), tables)
+    return StatusPage(
+        (("State", _state(snapshot, families, configuration)), *_facts(snapshot, families, hostname)), tables
+    )
+
+
+def _state(snapshot: Snapshot, families: Mapping[str, AnyFamily], configuration: StatusTable) -> Cell:
+    """What is wrong first of all, in one line."""
+    if configuration.rows:
+        return text("see the configuration errors: " + configuration.rows[0][0].lines[0], mark=Mark.BAD)
+    for health in snapshot.health:
+        if not health.up:
+            reason = reason_of(health.source, health.reason)
+            meaning = reason.meaning if reason is not None else health.reason
+            return text(f"{health.source} is down: {meaning}", mark=Mark.BAD)
+    observed, expected = _value(families, DEVICES_OBSERVED), _value(families, DEVICES_EXPECTED)
+    if observed != expected:
+        return text(f"{observed} of {expected} GPUs can be read", mark=Mark.BAD)
+    if snapshot.problems:
+        return text("everything is read, with the problems below", mark=Mark.BAD)
+    return text("everything is read", mark=Mark.GOOD)
+
+
+def _was_read(snapshot: Snapshot, source: str = "") -> bool:
+    """Whether the source of the devices, or the one of this name, was read in this collection."""
+    return any(
+        each.up for each in snapshot.health if (each.source == source if source else each.source != _ATTRIBUTION)
+    )
 
 
 def _facts(snapshot: Snapshot, families: Mapping[str, AnyFamily], hostname: str) -> tuple[tuple[str, Cell], ...]:
@@ -47,9 +73,9 @@ def _facts(snapshot: Snapshot, families: Mapping[str, AnyFamily], hostname: str)
         ("Collected", text(utc(snapshot.taken_at))),
         ("GPUs", _gpus(families)),
         ("Source", source),
-        ("DCGM", text(build["dcgm_version"]) if build.get("dcgm_version") else absent()),
-        ("NVML", text(build["nvml_version"]) if build.get("nvml_version") else absent()),
-        ("gpugauge", text(VERSION)),
+        ("DCGM version", text(build["dcgm_version"]) if build.get("dcgm_version") else absent()),
+        ("NVML version", text(build["nvml_version"]) if build.get("nvml_version") else absent()),
+        ("gpugauge version", text(VERSION)),
     )
 
 
@@ -87,12 +113,11 @@ def _configuration(state: ConfigState | None) -> StatusTable:
         rows.append(
             (text("rows of the counters file that are left out", mark=Mark.BAD), text(str(state.rejected_rows)))
         )
-    return table(
-        "Configuration errors", ("Kind", "Number"), rows, "None.", "The log has the texts, with file and line."
-    )
+    about = "The log has the texts, with file and line." if rows else ""
+    return table("Configuration errors", ("Kind", "Number"), rows, "None.", about)
 
 
-def _unsupported(families: Mapping[str, AnyFamily]) -> StatusTable:
+def _unsupported(families: Mapping[str, AnyFamily], *, known: bool) -> StatusTable:
     rows = []
     for labels, value in _samples(families, UNSUPPORTED):
         pairs = dict(labels.pairs)
@@ -100,14 +125,19 @@ def _unsupported(families: Mapping[str, AnyFamily]) -> StatusTable:
             (text(pairs["field"]), text(str(value)), *explained(pairs["reason"], rejection_of(pairs["reason"])))
         )
     columns = ("Field", "Devices", "Reason", "Meaning", "Remedy")
-    return table("Fields without a value", columns, rows, "None.")
+    return table("Fields without a value", columns, rows, _none(known=known))
 
 
-def _unmatched(families: Mapping[str, AnyFamily]) -> StatusTable:
+def _unmatched(families: Mapping[str, AnyFamily], *, known: bool) -> StatusTable:
     rows = []
     for labels, value in _samples(families, UNMATCHED):
         pairs = dict(labels.pairs)
         found = explained(pairs["reason"], unmatched_of(pairs["reason"]))
         rows.append((text(pairs["resource"]), text(str(value)), *found))
     columns = ("Resource", "Ids", "Reason", "Meaning", "Remedy")
-    return table("Device ids of the kubelet that match no device", columns, rows, "None.")
+    return table("Allocated device ids that match no device of this node", columns, rows, _none(known=known))
+
+
+def _none(*, known: bool) -> str:
+    """What stands in place of a table without rows."""
+    return "None." if known else "Not known: nothing was read."

@@ -9,7 +9,7 @@ class NvmlReason(Reason):
     LIBRARY_MISSING = (
         "library_missing",
         "libnvidia-ml.so.1 cannot be loaded.",
-        "Give the container the driver's libraries: runtimeClass nvidia, NVIDIA_DRIVER_CAPABILITIES with utility.",
+        "In a pod: runtimeClassName: nvidia, and NVIDIA_DRIVER_CAPABILITIES=utility. On the node: install the driver.",
     )
     DRIVER_NOT_LOADED = (
         "driver_not_loaded",

@@ -157,6 +157,16 @@ def test_a_field_that_is_not_configured_is_told_from_one_without_a_value():
     assert devices_of(replace(snapshot, families=empty))[0]["Temperature"] == f"{DASH}\nno value"
 
 
+def state_of(snapshot, config=CONFIG):
+    return dict(page_of(snapshot, config).facts)["State"].lines[0]
+
+
+def test_the_first_line_says_what_is_wrong_first_of_all():
+    assert state_of(broken()) == f"dcgm is down: {DcgmReason.CONNECTION_LOST.meaning}"
+    unusable = ConfigState(None, successful=False)
+    assert state_of(broken(), unusable).startswith("see the configuration errors: the counters file cannot be used")
+
+
 def test_problems_come_with_their_remedies_and_no_path():
     body = written(page_of(broken(), ConfigState(None, successful=False))).decode()
     for reason in (DcgmReason.CONNECTION_LOST, KubeletReason.SOCKET_MISSING):
