@@ -20,6 +20,14 @@ LABELS = (
         default="pod",
     ),
     Flag(
+        "mig-gpu-quantities",
+        choice("once", "repeat"),
+        "power, temperature, clocks and other quantities of a GPU with MIG devices: once per GPU, or repeated on each "
+        "GPU instance, as dcgm-exporter does; sums over repeated series are wrong",
+        variable="GPUGAUGE_MIG_GPU_QUANTITIES",
+        default="once",
+    ),
+    Flag(
         "use-old-namespace",
         BOOLEAN,
         "write uuid, pod_name, pod_namespace and container_name, as dcgm-exporter 1.x did",

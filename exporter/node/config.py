@@ -179,11 +179,12 @@ def _engine_host(arguments: Arguments) -> str:
 
 
 def label_style(arguments: Arguments, environment: Mapping[str, str]) -> LabelStyle:
-    """The options that rename or leave out labels of DCGM-named series."""
+    """The options of DCGM-named series: names of labels, and on which devices."""
     return LabelStyle(
         hostname=_engine_host(arguments) or node_name(environment),
         hostname_label="none" if arguments.no_hostname else arguments.hostname_label,
         old_namespace=arguments.use_old_namespace,
         allocation_labels=arguments.allocation_labels != "none",
         replace_blanks_in_model=arguments.replace_blanks_in_model_name,
+        repeat_on_instances=arguments.mig_gpu_quantities == "repeat",
     )

@@ -41,6 +41,7 @@ from exporter.node.devices.metrics import (
     samples_of_devices,
     unsupported,
 )
+from exporter.node.devices.mig_repetition import repeated_on_instances
 from exporter.node.devices.readings import Readings, with_unread_fields
 from exporter.node.devices.selection import Selection
 from exporter.node.state_file.content import RememberedNode, device, remembered
@@ -187,7 +188,10 @@ class NodePipeline:
         """Make the families of the counters file, of the devices that are selected and their links."""
         chosen = selected(readings, self._selection)
         others = others | {"link": of_links(others["link"], readings, chosen)}
-        yield from dcgm_families(self._counters, of_devices(devices, chosen), others)
+        exposed = of_devices(devices, chosen)
+        if self._style.repeat_on_instances:
+            exposed = exposed._replace(by_field=repeated_on_instances(exposed.by_field, readings.inventory, chosen))
+        yield from dcgm_families(self._counters, exposed, others)
         own = labeled(readings.inventory, devices.labels, chosen)
         yield from self._computed.of_file(self._counters.computed, *own, self._schema)
 

@@ -35,7 +35,7 @@ NO_CONTAINER = ExclusiveContainer()
 
 @dataclass(frozen=True, slots=True)
 class LabelStyle:
-    """Options that rename or leave out labels of DCGM-named series: those of dcgm-exporter, and our own."""
+    """Options of DCGM-named series, those of dcgm-exporter and our own: names of labels, and on which devices."""
 
     hostname: str
     hostname_label: Literal["hostname", "Hostname", "both", "none"] = "hostname"
@@ -47,6 +47,8 @@ class LabelStyle:
     They are written even when empty: with `honor_labels: true` Prometheus would otherwise add the target's own.
     """
     replace_blanks_in_model: bool = False
+    repeat_on_instances: bool = False
+    """Whether the quantities of a MIG-enabled GPU are series of each of its GPU instances and not of the GPU."""
 
 
 @lru_cache(maxsize=16)

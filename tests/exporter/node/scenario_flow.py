@@ -26,6 +26,7 @@ from exporter.source import Source, SourceError
 
 EPOCH = 1_800_000_000.0
 HOSTNAME = "node-1"
+STYLE = LabelStyle(HOSTNAME)
 INTERVAL = 10.0
 TEST_SCENARIOS = Path(__file__).parents[2] / "fakes" / "scenarios"
 SCENARIOS = {name: name for name in builtin()} | {
@@ -74,11 +75,11 @@ class CollectedFlow:
         return render(snapshot.families, self.registry)
 
 
-def flow_over(devices, kubelet, counters, clock=lambda: EPOCH, **more) -> CollectedFlow:
+def flow_over(devices, kubelet, counters, clock=lambda: EPOCH, *, style=STYLE, **more) -> CollectedFlow:
     """A flow over these two sources; `kubelet` may be None."""
     sources = NodeSources(devices, kubelet)
     options = {"clock": clock, "monotonic": clock, "interval": INTERVAL} | more
-    pipeline = NodePipeline(sources, counters, LabelStyle(HOSTNAME), AttributionRules(), lambda: 0, **options)
+    pipeline = NodePipeline(sources, counters, style, AttributionRules(), lambda: 0, **options)
     config = ConfigState("0" * 64, successful=True, at=EPOCH)
     exporter_metrics = ExporterMetrics({"hostname": HOSTNAME}, config=lambda: config)
     registry = CollectorRegistry(auto_describe=False)
