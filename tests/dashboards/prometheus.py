@@ -101,9 +101,17 @@ def scraping(
     `access` are settings of its scrapes such as `scheme` and `tls_config`.
     """
     _write_rules(folder / "rules", rules)
+    with running(folder, _settings(jobs, address, access or {})) as url:
+        yield url
+
+
+@contextmanager
+def running(folder: Path, settings: str) -> Iterator[str]:
+    """Run a Prometheus with this configuration, in a folder that may not exist yet. Yields its URL."""
+    folder.mkdir(exist_ok=True)
     log = folder / "log"
     with log.open("w") as output:
-        (folder / "prometheus.yml").write_text(_settings(jobs, address, access or {}))
+        (folder / "prometheus.yml").write_text(settings)
         command = [tool("prometheus"), f"--config.file={folder / 'prometheus.yml'}", "--web.listen-address=127.0.0.1:0"]
         command += [f"--storage.tsdb.path={folder / 'data'}"]
         process = subprocess.Popen(command, stdout=output, stderr=output)

@@ -124,10 +124,11 @@ class SimulatedFlow:
 
     def __init__(self, name, counters=None, t=0.0, *, attributed=True, **more):
         counters = counters or default_counters()
-        scenario = load(SCENARIOS[name])
+        which = SCENARIOS.get(name, name)
+        scenario = load(which)
         self.t = 0.0
         self._begin = scenario.begins(EPOCH)
-        source = SimulatedSource(config_of("simulated", counters, scenario=SCENARIOS[name]), self.now)
+        source = SimulatedSource(config_of("simulated", counters, scenario=which), self.now)
         self.devices = BreakableSource(source)
         self.kubelet = BreakableSource(ScenarioKubelet(scenario, 0.0, lambda: self.t)) if attributed else None
         self.flow = flow_over(self.devices, self.kubelet, counters, self.now, **more)

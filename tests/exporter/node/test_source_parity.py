@@ -20,6 +20,7 @@ from tests.exporter.node.read_fields import NOT_IN_NVML, READ
 from tests.exporter.node.scenario_flow import (
     INTERVAL,
     SCENARIOS,
+    STYLE,
     SimulatedFlow,
     config_of,
     default_counters,
@@ -91,7 +92,7 @@ def with_xids(flow, source, count):
     return sum(v for (name, _), v in series.items() if name == "gpugauge_xid_errors_total") == count and exposition
 
 
-def expositions_through(source, name, counters, folder, *moments, soname="libdcgm.so.4", **more):
+def expositions_through(source, name, counters, folder, *moments, soname="libdcgm.so.4", style=STYLE, **more):
     """The expositions of that source at the moments, all through one reader process with `more` configured."""
     scenario, path, at = load(SCENARIOS.get(name, name)), folder / f"{source}-table", [0.0]
     build(folder / source, only=soname if source == "dcgm" else "libnvidia")
@@ -103,6 +104,7 @@ def expositions_through(source, name, counters, folder, *moments, soname="libdcg
         ScenarioKubelet(scenario, 0.0, lambda: at[0]),
         counters,
         lambda: 0.0,  # XIDs have real times: none of them is from before the start
+        style=style,
     )
     expositions = []
     try:
