@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes every generated file: kubelet stubs, rules, dashboards, metric reference, troubleshooting, flags, fields, faults.
+# Writes every generated file: kubelet stubs, derived counters files, rules, dashboards, metric reference,
+# troubleshooting, flags, fields, faults.
 # Usage: scripts/generate.sh [--check]   (--check writes to a temporary folder and fails on a difference)
 set -euo pipefail
 
@@ -8,8 +9,9 @@ python=${PYTHON:-$root/.venv/bin/python}
 cd "$root"
 
 generate() { # below folder $1
-  mkdir -p "$1/exporter/node/attribution/kubelet_api" "$1/deploy/generated" "$1/docs"
+  mkdir -p "$1/exporter/node/attribution/kubelet_api" "$1/exporter/node/devices/defaults" "$1/deploy/generated" "$1/docs"
   scripts/generate_stubs.sh "$1/exporter/node/attribution/kubelet_api"
+  "$python" -m scripts.counters_files "$1/exporter/node/devices/defaults"
   "$python" -m alerts --output "$1/deploy/generated"
   "$python" -m dashboards --output "$1/deploy/generated/dashboards"
   "$python" -m exporter metrics >"$1/docs/metrics.md"
