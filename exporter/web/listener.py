@@ -87,7 +87,8 @@ def inherited(environment: MutableMapping[str, str], pid: int) -> list[socket.so
     """
     for_pid = environment.pop("LISTEN_PID", "")
     count = environment.pop("LISTEN_FDS", "")
-    environment.pop("LISTEN_FDNAMES", None)
+    for name in ("LISTEN_FDNAMES", "LISTEN_PIDFDID"):  # the second since systemd 258
+        environment.pop(name, None)
     if for_pid != str(pid) or not count.isdecimal() or not 1 <= int(count) <= _MOST_INHERITED:
         raise ListenError("systemd passed no socket to this process: LISTEN_PID or LISTEN_FDS does not match")
     return [_adopt(_FIRST_INHERITED + offset) for offset in range(int(count))]

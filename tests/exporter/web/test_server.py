@@ -404,7 +404,7 @@ def test_a_descriptor_that_does_not_listen_is_rejected():
 
 @pytest.mark.parametrize("count", ["", "0", "-1", "x", "99999"])
 def test_invalid_counts_from_systemd_are_rejected(count):
-    environment = {"LISTEN_PID": "7", "LISTEN_FDS": count}
+    environment = {"LISTEN_PID": "7", "LISTEN_FDS": count, "LISTEN_FDNAMES": "http", "LISTEN_PIDFDID": "9"}
     with pytest.raises(ListenError, match="systemd passed no socket"):
         listener.inherited(environment, 7)
     assert environment == {}
