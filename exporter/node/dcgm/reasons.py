@@ -45,6 +45,11 @@ class DcgmReason(Reason):
         "The host engine reports that it is not healthy.",
         "Check the host engine's log and restart it.",
     )
+    SECOND_ENGINE = (
+        "second_engine",
+        "Another engine seems to run beside the one that --source dcgm embeds. Two can make the driver hang.",
+        "Stop one of them, name the host engine with -r, or use --source auto, which embeds no second one.",
+    )
     ENGINE_DEAD = (
         "engine_dead",
         "The embedded engine found no driver. It looks for one only once, so the reader process is restarted.",

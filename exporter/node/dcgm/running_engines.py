@@ -28,6 +28,19 @@ def listening_engine(port: int = PORT, path: str = SOCKET) -> str | None:
     return None
 
 
+def engine_beside() -> str:
+    """Say which engine seems to run on this node beside ours, for the log; empty where none is known."""
+    address = listening_engine()
+    if address is not None:
+        return f"a host engine listens at {address}"
+    return others_text(other_engines())
+
+
+def others_text(pids: tuple[int, ...]) -> str:
+    """Say which processes seem to have an engine, for the log; empty for none."""
+    return f"these processes seem to have an engine: {', '.join(map(str, pids))}" if pids else ""
+
+
 def other_engines(proc: Path = PROC) -> tuple[int, ...]:
     """Return the process ids of other engines: nv-hostengine, or a process with both libdcgm and NVML loaded.
 

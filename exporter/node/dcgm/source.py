@@ -51,8 +51,13 @@ class DcgmSource:
         clocks: Clocks | None = None,
         load: Callable[[str | None], DcgmLibrary] = open_library,
         watch_driver: Callable[[], DriverWatch] | None = None,
+        beside: Callable[[], str] = str,
     ) -> None:
-        """`watch_driver` begins a watch while an embedded engine runs that does not let go of GPUs by itself."""
+        """`watch_driver` begins a watch while an embedded engine runs that does not let go of GPUs by itself.
+
+        `beside` says which other engine seems to run here when one is embedded; empty for none.
+        """
+        self._beside, self._other = beside, ""
         self._watch_driver = watch_driver
         self._driver_watch: DriverWatch | None = None
         self._config, self._clocks, self._load = config, clocks or Clocks(), load
@@ -109,6 +114,7 @@ class DcgmSource:
         embedded = self._config.remote is None
         if embedded and self._watch_driver is not None and not self._library.lets_go_of_gpus:
             self._driver_watch = self._watch_driver()  # before the engine opens any GPU
+        self._other = self._beside() if embedded else ""
         connection = EngineConnection(self._library, self._config.remote, probe_seconds)
         return EngineSession(connection, self._config, self._known, self._clocks)
 
@@ -121,7 +127,9 @@ class DcgmSource:
             raise
         if self._config.remote is None and not (readings.inventory or readings.components):
             raise SourceError(DcgmReason.NO_DEVICES, "the embedded engine lists no GPU")
-        return readings
+        if not self._other:
+            return readings
+        return msgspec.structs.replace(readings, problems=(*readings.problems, (DcgmReason.SECOND_ENGINE, self._other)))
 
     def _drop_session(self) -> None:
         session, self._session = self._session, None

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from exporter.background import Starter
-from exporter.node.dcgm.running_engines import listening_engine, other_engines
+from exporter.node.dcgm.running_engines import listening_engine, other_engines, others_text
 from exporter.node.devices.device_source import (
     Choice,
     DeviceSource,
@@ -31,6 +31,7 @@ from exporter.node.devices.device_source import (
 from exporter.node.devices.readings import Readings
 from exporter.node.reader.host_engine import HostEngine, Waiter
 from exporter.node.reader.openers import open_dcgm, open_nvml
+from exporter.node.reader.reasons import ReaderReason
 from exporter.source import SourceError
 
 _log = logging.getLogger(__name__)
@@ -75,6 +76,8 @@ class AutoSource:
         self._choice: Choice | None = None
         """What was chosen last."""
         self._suspect_since: float | None = None
+        self._beside: tuple[int, ...] = ()
+        """The processes because of which no engine was embedded."""
         if config.choice is not None:
             self._begin_with(config.choice)
 
@@ -93,6 +96,13 @@ class AutoSource:
 
     def read(self) -> Readings:
         """Read the chosen source; without one, or after it has failed for too long, choose one. Raises SourceError."""
+        readings = self._read()
+        if not self._beside or self._choice != "nvml":
+            return readings
+        problem = (ReaderReason.OTHER_ENGINE, f"no engine is embedded: {others_text(self._beside)}")
+        return msgspec.structs.replace(readings, problems=(*readings.problems, problem))
+
+    def _read(self) -> Readings:
         if self._chosen is None or self._choice is None:
             return self._choose()
         if self._choice == "nvml" and self._engine is not None and self._engine.answers():
@@ -115,6 +125,7 @@ class AutoSource:
         if last.chosen is None or not self._may_go_on(last.chosen, last.suspect_since):
             return
         chosen = engine if last.chosen == "host engine" else self._opened(last.chosen)
+        self._beside = self._others() if last.chosen == "nvml" and engine is None else ()
         if chosen is not None:
             self._chosen, self._choice, self._suspect_since = chosen, last.chosen, last.suspect_since
             self.name = chosen.name
@@ -166,9 +177,10 @@ class AutoSource:
     def _candidates(self) -> Iterator[tuple[Choice, DeviceSource]]:
         """The candidates, best first, opened one at a time: engines are searched for only when it is their turn."""
         engine = self._host_engine()
+        self._beside = self._others() if engine is None else ()
         if engine is not None:
             yield "host engine", engine
-        elif not self._others():
+        elif not self._beside:
             yield "embedded engine", self._opened("embedded engine")
         yield "nvml", self._opened("nvml")
 

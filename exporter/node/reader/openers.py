@@ -3,6 +3,7 @@
 Each module is imported only when it is needed: a reader process loads only what it reads.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from exporter.node.devices.device_source import DeviceSource, ReaderConfig
@@ -12,11 +13,14 @@ if TYPE_CHECKING:
     from exporter.node.nvml.driver_events import DriverEvents
 
 
-def open_dcgm(config: ReaderConfig) -> DeviceSource:
-    """Make the source that reads an engine. No native library is loaded before its first read."""
+def open_dcgm(config: ReaderConfig, beside: Callable[[], str] = str) -> DeviceSource:
+    """Make the source that reads an engine. No native library is loaded before its first read.
+
+    `beside` says which other engine seems to run here when one is embedded; empty for none.
+    """
     from exporter.node.dcgm.source import DcgmSource  # noqa: PLC0415 - see above
 
-    return DcgmSource(config, watch_driver=_watch_driver)
+    return DcgmSource(config, watch_driver=_watch_driver, beside=beside)
 
 
 def open_nvml(config: ReaderConfig) -> DeviceSource:

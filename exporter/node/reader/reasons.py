@@ -41,6 +41,11 @@ class ReaderReason(Reason):
         "The driver is being unbound from a GPU: no GPU is read, so that none is kept open, until 10 s later.",
         "None; if it recurs, look in dmesg and the log of whatever unbinds GPUs (GPU Operator, virtual machines).",
     )
+    OTHER_ENGINE = (
+        "other_engine",
+        "Another process on this node may have a DCGM engine. Two can make the driver hang, so auto embeds none.",
+        "Stop that process, which the log names (dcgm-exporter?), or run a host engine and name it for both with -r.",
+    )
     INTERNAL = (
         "internal",
         "A source raised an exception that is not a SourceError; the log has the traceback.",

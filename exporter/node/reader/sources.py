@@ -8,7 +8,9 @@ def open_source(config: ReaderConfig) -> DeviceSource:
     """Make the configured source. No native library is loaded before its first read."""
     match config.source:
         case "dcgm":
-            return open_dcgm(config)
+            from exporter.node.dcgm.running_engines import engine_beside  # noqa: PLC0415 - a reader loads only what it reads
+
+            return open_dcgm(config, engine_beside)
         case "nvml":
             return open_nvml(config)
         case "simulated":

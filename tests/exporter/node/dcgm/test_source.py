@@ -9,6 +9,7 @@ import pytest
 from exporter.node.dcgm import layout
 from exporter.node.dcgm.connection import EngineConnection
 from exporter.node.dcgm.library import DcgmLibrary
+from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices import field_ids
 from exporter.node.devices.validity import EVENT_SECONDS
 from exporter.source import SourceError
@@ -564,6 +565,16 @@ def test_seventy_instances_are_read_in_as_many_calls_as_the_limits_require(engin
 def test_an_embedded_engine_gives_the_same_values(engine_of):
     engine = engine_of(document(gpu_spec(0)))
     assert samples_of_gpu(engine.source(150, remote=None).read()) == {150: 40}
+
+
+def test_an_engine_that_is_embedded_beside_another_is_read_and_said(engine_of):
+    engine = engine_of(document(gpu_spec(0)))
+    for beside, problems in (("a host engine listens at 127.0.0.1:5555", ["second_engine"]), ("", [])):
+        source = DcgmSource(engine.config(150, remote=None), beside=lambda beside=beside: beside)
+        readings = source.read()
+        assert [reason for reason, _ in readings.problems] == problems
+        assert len(readings.inventory) == 1
+        source.close()
 
 
 def test_an_embedded_engine_without_gpus_is_an_error_and_a_host_engine_without_gpus_is_not(engine_of):

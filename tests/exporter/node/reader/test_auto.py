@@ -10,6 +10,7 @@ from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
 from exporter.node.devices.readings import Readings
 from exporter.node.reader.auto import OPENERS, PATIENCE_SECONDS, AutoSource
+from exporter.node.reader.reasons import ReaderReason
 from exporter.source import SourceError
 
 CONFIG = ReaderConfig("auto", (), DEFAULT_INTERVAL_SECONDS)
@@ -106,8 +107,24 @@ def test_an_engine_is_embedded_where_no_other_runs():
 
 def test_no_second_engine_is_started_beside_another():
     node = Node(up={"embedded engine", "nvml"}, others=(4711,))
-    assert node.auto().read().source == "nvml"
-    assert node.opened == [("nvml", "nvml", None)]
+    auto = node.auto()
+    readings = auto.read()
+    assert (readings.source, node.opened) == ("nvml", [("nvml", "nvml", None)])
+    said = ((ReaderReason.OTHER_ENGINE, "no engine is embedded: these processes seem to have an engine: 4711"),)
+    assert readings.problems == auto.read().problems == said
+
+
+def test_that_no_engine_was_embedded_beside_another_is_also_said_by_the_next_reader_process():
+    node = Node(up={"nvml"}, others=(4711,))
+    auto = node.auto()
+    auto.read()
+    restarted = node.auto(msgspec.structs.replace(CONFIG, choice=auto.choice))
+    assert [reason for reason, _ in restarted.read().problems] == ["other_engine"]
+
+
+def test_nothing_is_said_of_other_engines_while_a_host_engine_is_read():
+    node = Node(up=set(OPENERS), others=(4711,), listening=ENGINE)
+    assert node.auto().read().problems == ()
 
 
 def test_no_engine_is_embedded_where_one_listens_but_does_not_answer():
