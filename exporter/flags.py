@@ -169,6 +169,13 @@ READING = (
         "DCGM_EXPORTER_CPU_DEVICES_STR",
         "f",
     ),
+    Flag(
+        "profiling-pause-file",
+        FILE,
+        "while there is a file of this name, profiling fields are not read, so that a profiler can have the hardware "
+        "counters",
+        variable="GPUGAUGE_PROFILING_PAUSE_FILE",
+    ),
     Flag("expected-gpus", COUNT, "how many GPUs the node should have", default="0"),
     STATE_FILE,
     Flag("libdcgm", FILE, "libdcgm.so.4 or .so.3 where the loader does not find it", variable="GPUGAUGE_LIBDCGM"),

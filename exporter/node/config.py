@@ -64,6 +64,8 @@ class NodeConfig:
     """Where to remember what must survive a restart of the exporter; None for nowhere."""
     style: LabelStyle
     windows: CountWindows
+    profiling_pause_file: Path | None = None
+    """While this file is there, profiling is paused."""
     usual_counters_file: Path = Path(DEFAULT_COUNTERS)
     """The counters file where none was named, while something is there; the built-in list otherwise."""
     warnings: tuple[str, ...] = ()
@@ -113,6 +115,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         expected_gpus=arguments.expected_gpus,
         health_requires_gpus=arguments.health_require_gpus,
         state_file=Path(arguments.state_file) if arguments.state_file else None,
+        profiling_pause_file=Path(arguments.profiling_pause_file) if arguments.profiling_pause_file else None,
         style=label_style(arguments, environment),
         windows=CountWindows(arguments.xid_count_window_size, arguments.clock_events_count_window_size),
         warnings=(

@@ -27,10 +27,11 @@ from exporter.node.counters_watch import (
     UnusableCountersError,
 )
 from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.pci import PciBus
 from exporter.node.devices.watch_intervals import mismatches, wanted_at
 from exporter.node.pipeline import NodePipeline, NodeSources
+from exporter.node.profiling_pause import ProfilingPause
 from exporter.node.reader.supervisor import COMMAND, Reader
 from exporter.node.restart_need import DRIVER, RestartNeed
 from exporter.node.state_file.keeper import StateKeeper
@@ -62,9 +63,10 @@ class NodeProgram:
         self._unusable: str | None = None
         self._counters_watch = counters_source(config, clock)
         self._keeper = state_keeper(config)
-        counters, self.config_state = self._first_counters()
-        self._reader = self._start_reader(counters)
-        self._pipeline = self._build(counters)
+        self._pause = ProfilingPause(config.profiling_pause_file)
+        self._counters, self.config_state = self._first_counters()
+        self._reader = self._start_reader()
+        self._pipeline = self._build(self._counters)
         if config.source == "simulated":
             logger.warning("the GPUs are simulated: nothing in /metrics is measured")
 
@@ -74,9 +76,12 @@ class NodeProgram:
         if asked or self._counters_watch.due():
             self._reload.clear()
             self._reload_counters(asked=asked)
+        if self._pause.look():
+            self._reader.want(self._wanted())
         snapshot = self._collect_and_remember()
         self._restart.note(snapshot)
-        return snapshot
+        paused = self._pause.problem(self._reader.name)
+        return snapshot if paused is None else replace(snapshot, problems=(*snapshot.problems, paused))
 
     def reload(self) -> None:
         """Ask for the counters file to be read again before the next collection; safe in a signal handler."""
@@ -150,17 +155,22 @@ class NodeProgram:
             logger.info("reload: the content of the counters file is the one in use")
             return
         self._log(loaded)
-        self._reader.want(wanted_at(self._config.pace, loaded.counters))
+        self._counters = loaded.counters
+        self._reader.want(self._wanted())
         self._pipeline.use(loaded.counters)
         logger.info("reload: %d rows of the counters file are in use", loaded.counters.usable)
 
-    def _start_reader(self, counters: Counters) -> Reader:
+    def _wanted(self) -> tuple[WantedField, ...]:
+        """What the reader process is to read now."""
+        return self._pause.wanted(wanted_at(self._config.pace, self._counters))
+
+    def _start_reader(self) -> Reader:
         """The source of device readings; its process starts with the first read."""
         config = self._config
         return Reader(
             ReaderConfig(
                 source=config.source,
-                fields=wanted_at(config.pace, counters),
+                fields=self._wanted(),
                 interval=config.interval,
                 remote=config.remote,
                 scenario=str(config.scenario) if config.scenario else None,

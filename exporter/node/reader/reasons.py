@@ -46,6 +46,11 @@ class ReaderReason(Reason):
         "Another process on this node may have a DCGM engine. Two can make the driver hang, so auto embeds none.",
         "Stop that process, which the log names (dcgm-exporter?), or run a host engine and name it for both with -r.",
     )
+    PROFILING_PAUSED_BY_FILE = (
+        "profiling_paused_by_file",
+        "No profiling field is read, because the file that --profiling-pause-file names is there.",
+        "Remove the file once the profiler has ended.",
+    )
     INTERNAL = (
         "internal",
         "A source raised an exception that is not a SourceError; the log has the traceback.",
