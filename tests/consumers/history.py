@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exporter.cli import parse as parse_arguments
+from exporter.node.attribution.hpc_job_files import JobFilesReader
 from exporter.node.config import label_style
 from exporter.node.devices.counters_file import parse as parse_counters
 from tests.exporter.node.scenario_flow import SimulatedFlow
@@ -80,8 +81,15 @@ def _expositions(consumer, node, folder):
     scenario = _scenario(NODES[node], folder)
     if counters.need_health and node == "gpu-a":  # only an engine makes health checks
         return expositions_through("dcgm", scenario, counters, folder, *MOMENTS, style=style, bindings=str(BINDINGS))
-    flow = SimulatedFlow(scenario, counters, style=style)
+    flow = SimulatedFlow(scenario, counters, style=style, jobs=_jobs(folder))
     return [flow.exposition(moment) for moment in MOMENTS]
+
+
+def _jobs(folder):
+    """The jobs of the first GPU, as a scheduler's prolog writes them for `--hpc-job-mapping-dir`."""
+    (folder / "jobs").mkdir(exist_ok=True)
+    (folder / "jobs" / "0").write_text("4711\n")
+    return JobFilesReader(folder / "jobs")
 
 
 def _scenario(name, folder):

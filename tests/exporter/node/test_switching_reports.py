@@ -37,10 +37,35 @@ def test_report_62_the_name_of_dcgm_exporter_starts_the_exporter_as_a_command_an
     assert "/usr/bin/dcgm-exporter" in links
 
 
+@pytest.mark.parametrize("given", [("-m", "gpu:counters"), ("--configmap-data=gpu:counters",), ()], ids=str)
+def test_report_63_counters_of_a_config_map_are_asked_for_by_flag_and_by_variable(given):
+    environment = {} if given else {"DCGM_EXPORTER_CONFIGMAP_DATA": "gpu:counters"}
+    found = config(*given, **environment)
+    assert (str(found.config_map), found.warnings) == ("ConfigMap gpu/counters", ())
+
+
 @pytest.mark.parametrize("flag", COMMANDS["node"].ignored, ids=lambda flag: flag.variable)
 def test_report_64_what_is_asked_for_by_a_variable_and_not_there_is_named_once(flag):
     (warning,) = config(**{flag.variable: "1"}).warnings
     assert flag.variable in warning
+
+
+NEWEST = [
+    "--web-read-timeout=10s",
+    "--web-write-timeout=30s",
+    "--max-concurrent-scrapes=2",
+    "--enable-exporter-metrics",
+    "--watch-max-keep-age=600s",
+    "--watch-max-keep-samples=100",
+    "--health-require-gpus",
+    "--container-labels",
+    "--container-runtime-socket=/run/containerd/containerd.sock",
+]
+
+
+@pytest.mark.parametrize("flag", [*NEWEST, "-r=vsock://3:5555", "-d=g:0+i:0-3"])
+def test_report_65_flags_of_the_newest_dcgm_exporter_are_accepted_and_at_most_ignored_with_a_warning(flag):
+    assert len(config(flag).warnings) <= 1
 
 
 GO_SPELLINGS = {
