@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from exporter.cli import parse
 from exporter.node.config import node_config
+from exporter.node.devices.device import Device
 from exporter.node.devices.labels import LabelStyle
+from exporter.node.devices.mig_repetition import repeated_on_instances
+from exporter.node.devices.selection import parse_selection
 from tests.exporter.node.scenario_flow import HOSTNAME, SimulatedFlow, series_of, without_volatile
 
 POWER = "DCGM_FI_DEV_POWER_USAGE"
@@ -48,6 +52,25 @@ def test_quantities_of_the_instances_themselves_and_of_other_gpus_stay_as_they_a
     other = [[each for each in exposed(style) if each[1].get("gpu") == "1"] for style in (ONCE, REPEATED)]
     assert other[0] == other[1]
     assert exposition(REPEATED, "whole") == exposition(ONCE, "whole")
+
+
+@pytest.mark.parametrize(
+    ("text", "instances"), [("f", {"1", "5", "9", "10"}), ("g", {""}), ("i", {"1", "5", "9", "10"})]
+)
+def test_of_a_selection_of_devices_the_selected_instances_have_the_quantity_else_the_gpu(text, instances):
+    flow = SimulatedFlow("mig", t=61.0, style=REPEATED, selection=parse_selection(text))
+    found = [dict(labels) for name, labels in series_of(flow.exposition().text) if name == POWER]
+    assert {labels.get("GPU_I_ID", "") for labels in found if labels["gpu"] == "0"} == instances
+
+
+@pytest.mark.parametrize(
+    ("chosen", "positions"), [(None, (1, 2, 3)), ({0, 2, 3}, (2, 3)), ({0, 3}, (0, 3)), ({3}, (0, 3))]
+)
+def test_instances_that_are_not_selected_have_nothing(chosen, positions):
+    gpu, other = (Device(f"GPU-{index}", index, "00000000:07:00.0", index, "H100") for index in range(2))
+    instances = (msgspec.structs.replace(gpu, gi=gi) for gi in (1, 2))
+    found = repeated_on_instances({155: [((0, 3), (200, 90))]}, (gpu, *instances, other), chosen)
+    assert found == {155: [(positions, (*(200 for _ in positions[1:]), 90))]}
 
 
 def test_our_own_series_are_never_repeated():
