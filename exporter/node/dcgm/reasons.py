@@ -174,6 +174,11 @@ class DcgmReason(Reason):
         "Run the engine as root.",
     )
     PROFILING_PAUSED = ("profiling_paused", "Profiling is paused in the engine.", "Resume it with dcgmi profile.")
+    PROFILING_BLANK = (
+        "profiling_blank",
+        "All profiling values are blank: profiling is paused, a profiler has the counters, or SYS_ADMIN is missing.",
+        "Resume it with dcgmi profile, end the profiler, or give SYS_ADMIN to the process with the engine.",
+    )
     PROFILING_ENGINE_ERROR = (
         "profiling_engine_error",
         "Profiling fields cannot be watched: the engine failed with a status that has no reason of its own.",

@@ -80,6 +80,8 @@ class Sampling:
         self._profiled = True
         """Whether profiling fields have been watched for an interval."""
         self._profiled_from = float("-inf")
+        self._profiling_blank = False
+        """Whether every value of every profiling field was blank, although all have been watched for an interval."""
 
     def start(
         self, inventory: EngineInventory, links: EngineLinks, components: EngineComponents, *, anew: bool = False
@@ -119,7 +121,7 @@ class Sampling:
 
     def read(self) -> SampledRead:
         """Read every watched field. Raises SourceError."""
-        found, made = SampledRead(xids=self._last_xids), []
+        found, made, profiling = SampledRead(xids=self._last_xids), [], []
         self._last_xids = []
         for batch_read in self._reads:
             for part, (batch, decoded) in self._read_parts(batch_read):
@@ -128,11 +130,13 @@ class Sampling:
                 found.xids += self._xids.new_reports(part.target, decoded, self._made(part.target))
                 found.counts.update(self._counted(part, decoded))
                 found.suspect += [part.target] if decoded.suspect else []
+                profiling += [decoded] if _is_profiling(part.target) else []
         require_any(made, [each.error for each in self._unread if not each.target.of_components])
         if made != self._reads:
             self._reads = made
             self._plan_retries()
         found.counts.update(self._never_read())
+        self._profiling_blank = self._profiled and _all_blank(profiling)
         self._profiled = self._clocks.steady() >= self._profiled_from
         return found
 
@@ -145,6 +149,8 @@ class Sampling:
     def problems(self) -> list[tuple[str, str]]:
         """Return (reason, message)."""
         problems = [*(each.problem for each in self._failures()), *self._xids.problems.values()]
+        if self._profiling_blank:
+            problems.append((DcgmReason.PROFILING_BLANK, "profiling fields are watched, and every value is blank"))
         if self._watches.unknown:
             numbers = ", ".join(map(str, sorted(self._watches.unknown)))
             problems.append((DcgmReason.UNKNOWN_FIELD, f"the engine does not support these fields: {numbers}"))
@@ -246,6 +252,13 @@ class Sampling:
                     reason = status_reason(each.error.status) or RejectionReason.BLANK
                     counts[number, reason] += len(each.target.devices)
         return counts
+
+
+def _all_blank(reads: Sequence[DecodedRead]) -> bool:
+    """Whether nothing but blank values was read; False where nothing was read at all."""
+    values = (value for decoded in reads for column in decoded.columns for value in column)
+    reasons = {reason for decoded in reads for _, reason in decoded.rejected}
+    return reasons == {RejectionReason.BLANK} and all(value is None for value in values)
 
 
 def _is_profiling(target: WatchTarget) -> bool:

@@ -567,6 +567,37 @@ def test_an_embedded_engine_gives_the_same_values(engine_of):
     assert samples_of_gpu(engine.source(150, remote=None).read()) == {150: 40}
 
 
+def test_profiling_that_is_paused_is_said_and_costs_nothing_else(engine_of):
+    """While it is paused (dcgmProfPause) the engine has blank values of profiling fields."""
+    paused = {"event": "samples", "at": 10.0, "for": 5.0, "fields": ["1004", "1005"], "sentinel": "blank"}
+    fields = {"150": 40, "1004": 0.25, "1005": 0.5}
+    engine = engine_of(document(gpu_spec(0, fields=fields), gpu_spec(1, fields=fields), events=[paused]))
+    source = engine.source(150, 1004, 1005)
+    assert engine.settled(source).problems == ()
+    engine.at(11.0)
+    readings = source.read()
+    assert [reason for reason, _ in readings.problems] == ["profiling_blank"]
+    assert samples_of_gpu(readings) == {150: 40}
+    engine.at(16.0)
+    readings = source.read()
+    assert (readings.problems, samples_of_gpu(readings)) == ((), fields_by_id(fields))
+
+
+@pytest.mark.parametrize("fault", [{"devices": [uuid_of(1)]}, {"fields": ["1004"]}], ids=["one GPU", "one field"])
+def test_blank_profiling_of_one_gpu_or_one_field_is_not_taken_for_a_pause(engine_of, fault):
+    fields = {"150": 40, "1004": 0.25, "1005": 0.5}
+    blank = {"event": "samples", "at": 10.0, "fields": ["1004", "1005"], "sentinel": "blank"} | fault
+    engine = engine_of(document(gpu_spec(0, fields=fields), gpu_spec(1, fields=fields), events=[blank]))
+    source = engine.source(150, 1004, 1005)
+    engine.settled(source)
+    engine.at(11.0)
+    assert source.read().problems == ()
+
+
+def fields_by_id(fields):
+    return {int(number): value for number, value in fields.items()}
+
+
 def test_an_engine_that_is_embedded_beside_another_is_read_and_said(engine_of):
     engine = engine_of(document(gpu_spec(0)))
     for beside, problems in (("a host engine listens at 127.0.0.1:5555", ["second_engine"]), ("", [])):
