@@ -22,6 +22,7 @@ from exporter.flag_values import (
     choice,
     text_value,
 )
+from exporter.ignored_flags import IGNORED
 from exporter.label_flags import LABELS
 
 GENERAL = (
@@ -210,47 +211,6 @@ ATTRIBUTION = (
         "folder with a file for each GPU that has its HPC jobs, for the label hpc_job",
         variable="DCGM_HPC_JOB_MAPPING_DIR",
     ),
-)
-_IGNORED_TEXT = text_value("VALUE")
-# Of dcgm-exporter, so that a manifest can stay as it is.
-IGNORED = (
-    Flag("kubernetes-gpu-id-type", _IGNORED_TEXT, variable="DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE"),
-    Flag("kubernetes-enable-pod-labels", BOOLEAN, variable="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"),
-    Flag("kubernetes-enable-pod-uid", BOOLEAN, variable="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"),
-    Flag(
-        "kubernetes-pod-label-allowlist-regex",
-        _IGNORED_TEXT,
-        variable="DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX",
-    ),
-    Flag("kubernetes-virtual-gpus", BOOLEAN, variable="KUBERNETES_VIRTUAL_GPUS"),
-    Flag("kubernetes-enable-dra", BOOLEAN, variable="KUBERNETES_ENABLE_DRA"),
-    Flag("fake-gpus", BOOLEAN, variable="DCGM_EXPORTER_USE_FAKE_GPUS"),
-    Flag("disable-startup-validate", BOOLEAN, variable="DISABLE_STARTUP_VALIDATE"),
-    Flag("enable-dcgm-log", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_DCGM_LOG"),
-    Flag("dcgm-log-level", _IGNORED_TEXT, variable="DCGM_EXPORTER_DCGM_LOG_LEVEL"),
-    Flag(
-        "enable-gpu-bind-unbind-watch",
-        BOOLEAN,
-        "always on: GPUs are let go of when the driver is unbound from one, where the driver reports it",
-        variable="DCGM_EXPORTER_ENABLE_GPU_BIND_UNBIND_WATCH",
-    ),
-    Flag(
-        "gpu-bind-unbind-poll-interval",
-        _IGNORED_TEXT,
-        "none: the driver reports it at once",
-        variable="DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL",
-    ),
-    Flag("dump-enabled", BOOLEAN, variable="DCGM_EXPORTER_DUMP_ENABLED"),
-    Flag("dump-directory", _IGNORED_TEXT, variable="DCGM_EXPORTER_DUMP_DIRECTORY"),
-    Flag("dump-retention", _IGNORED_TEXT, variable="DCGM_EXPORTER_DUMP_RETENTION"),
-    Flag("dump-compression", BOOLEAN, variable="DCGM_EXPORTER_DUMP_COMPRESSION"),
-    Flag("enable-pprof", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_PPROF"),
-    Flag("watch-max-keep-age", _IGNORED_TEXT, variable="DCGM_EXPORTER_WATCH_MAX_KEEP_AGE"),
-    Flag("watch-max-keep-samples", _IGNORED_TEXT, variable="DCGM_EXPORTER_WATCH_MAX_KEEP_SAMPLES"),
-    Flag("max-concurrent-scrapes", _IGNORED_TEXT, variable="DCGM_EXPORTER_MAX_CONCURRENT_SCRAPES"),
-    Flag("enable-exporter-metrics", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_EXPORTER_METRICS"),
-    Flag("container-labels", BOOLEAN, variable="DCGM_EXPORTER_CONTAINER_LABELS"),
-    Flag("container-runtime-socket", _IGNORED_TEXT, variable="DCGM_CONTAINER_RUNTIME_SOCKET"),
 )
 JSON = Flag("json", BOOLEAN, "write JSON")
 
