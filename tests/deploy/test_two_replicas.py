@@ -11,6 +11,8 @@ from tests.deploy.image import environment
 from tests.deploy.manifests import MANIFESTS, ROOT, container, kustomized, one
 from tests.deploy.running import running
 
+pytestmark = pytest.mark.slow
+
 FOLDER = ROOT / "deploy/two-replicas"
 VERBS = {"GET": "get", "POST": "create", "PUT": "update"}
 

@@ -13,6 +13,8 @@ from tests.faults.fault import Exposed, fault
 from tests.faults.programs import INTERVAL, watching
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 ALWAYS = 10**6
 """More requests than a test makes."""
 NAME = LeaseName("gpugauge", "watcher")

@@ -19,6 +19,8 @@ from tests.faults.fault import LIMIT_SECONDS, fault
 from tests.faults.programs import INTERVAL, collecting
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 STALLED_SECONDS = STALLED_INTERVALS * DEFAULT_INTERVAL_SECONDS + STALLED_GRACE_SECONDS
 RESTARTED = "when the kubelet restarts the container"
 LATE_BY = 1

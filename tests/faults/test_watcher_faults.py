@@ -14,6 +14,8 @@ from tests.faults.fault import Exposed, Fault, fault
 from tests.faults.programs import INTERVAL, watching
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 ALWAYS = 10**6
 """More requests than a test makes."""
 LISTED = ("gpugauge_node_gpu_capacity 8", "gpugauge_gpu_pod_info 1")

@@ -15,6 +15,8 @@ from tests.gpu.__main__ import MOST_SECONDS, NO_GPU
 from tests.gpu.checks import CHECKS, no_gpu
 from tests.gpu.reference import COLUMNS, MIG
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 MOMENT = 60.0
 WITHOUT_LOAD = ("NVML", "values beside nvidia-smi", "GPM", "capture")

@@ -21,7 +21,7 @@ from tests.exporter.node.exporter_process import (
 )
 from tests.fakes.build import build
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 STOP_SECONDS = 8.0
 """Limit of a shutdown, 3.5 s without load; shorter than the reader's deadline (10 s), so that it is not waited for."""

@@ -155,6 +155,7 @@ def test_a_gpu_that_the_engine_does_not_take_into_the_group_has_no_checks_and_th
     assert {status.uuid for status in readings.health} == {uuid_of(0), uuid_of(2)}
 
 
+@pytest.mark.slow
 def test_everything_is_released_when_the_source_is_closed_and_when_the_row_is_gone(engine_of):
     engine = engine_of(gpu_spec())
     for _ in range(100):  # there are 61 groups

@@ -415,6 +415,7 @@ def test_the_value_of_an_instance_that_was_made_again_with_the_same_ids_is_stale
     assert readings.inventory[1].mig_uuids == ("MIG-new-1-0",)
 
 
+@pytest.mark.slow
 def test_after_a_hundred_reconfigurations_there_are_still_free_groups(engine_of):
     change = [
         {
@@ -745,6 +746,7 @@ def test_when_one_gpu_has_other_mig_devices_the_others_keep_every_value(engine_o
     assert values.keys() == before.keys()
 
 
+@pytest.mark.slow
 def test_when_gpus_are_lost_and_come_back_many_times_there_are_still_free_groups(engine_of):
     losses = [lost(number, 10.0 * at + number, **{"for": 5.0}) for at in range(40) for number in range(3)]
     engine = engine_of(document(gpu_spec(0), gpu_spec(1), gpu_spec(2), events=losses))

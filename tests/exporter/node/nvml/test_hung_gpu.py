@@ -19,6 +19,8 @@ from tests.fakes.build import build
 from tests.fakes.scenario_table import VARIABLE, ScenarioTable
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 TEMPERATURE, XID, MEMORY, TENSOR = 150, 230, 252, 1004
 FIELDS = (TEMPERATURE, XID, MEMORY, TENSOR)
 UUIDS = tuple(gpu.uuid for gpu in load("whole").document.devices)
