@@ -3,12 +3,12 @@
 from exporter.cluster.config import NAMESPACE_NAMES, NODE_NAMES
 from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.flag import Flag
-from exporter.flag_values import FILE, NAMES, NAMESPACED_NAME, SECONDS, mapping, text_value
+from exporter.flag_values import FILE, NAMESPACED_NAME, RESOURCE_PATTERNS, SECONDS, mapping, text_value
 
 RESOURCE_NAMES = Flag(
     "nvidia-resource-names",
-    NAMES,
-    "further resource names that mean GPUs, separated by commas; a trailing `*` stands for any ending",
+    RESOURCE_PATTERNS,
+    "further resource names that mean GPUs, separated by commas; `*` stands for any text",
     variable="NVIDIA_RESOURCE_NAMES",
 )
 API_SERVER = (

@@ -50,6 +50,14 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
+def _resource_names(text: str) -> tuple[str, ...]:
+    names = _names(text)
+    for name in names:
+        if not name.strip("*/"):
+            raise ConfigError(f"{name!r} would mean every resource: write a vendor before it, as in example.com/*")
+    return names
+
+
 def _whole_number(text: str) -> int:
     if not _WHOLE_NUMBER.fullmatch(text):
         raise ConfigError(f"{text!r} is not a whole number")
@@ -169,6 +177,8 @@ def mapping(*names: str) -> FlagValue:
 
 BOOLEAN = FlagValue(parse_bool, "", boolean=True)
 NAMES = FlagValue(_names, "NAMES", adds_up=True)
+RESOURCE_PATTERNS = FlagValue(_resource_names, "NAMES", adds_up=True)
+"""Names of resources, in each of which `*` stands for any text."""
 COUNT = FlagValue(_count, "N")
 MILLISECONDS = FlagValue(_milliseconds, "MS")
 WINDOW = FlagValue(_window, "MS")

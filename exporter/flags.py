@@ -16,12 +16,15 @@ from exporter.flag_values import (
     FILES,
     HOST_ENGINE,
     MILLISECONDS,
+    NAMES,
     OPTIONAL_ADDRESS,
+    RESOURCE_PATTERNS,
     SELECTION,
     WINDOW,
     choice,
     text_value,
 )
+from exporter.gpu_names import RESERVATION_NAMESPACES
 from exporter.ignored_flags import IGNORED
 from exporter.label_flags import LABELS
 
@@ -205,6 +208,21 @@ ATTRIBUTION = (
         "/var/lib/kubelet/pod-resources/kubelet.sock",
     ),
     RESOURCE_NAMES,
+    Flag(
+        "index-resource-names",
+        RESOURCE_PATTERNS,
+        "those of the resource names that mean GPUs whose device ids are indices of GPUs, as NVML counts them; `*` "
+        "stands for any text. Of other resources, a bare number is an unknown id",
+        variable="GPUGAUGE_INDEX_RESOURCE_NAMES",
+    ),
+    Flag(
+        "reservation-namespaces",
+        NAMES,
+        "namespaces of the pods that occupy GPUs of which a scheduler gives out parts (KAI, Run:ai): these GPUs are "
+        "shared, and their users are not known",
+        variable="GPUGAUGE_RESERVATION_NAMESPACES",
+        default=",".join(RESERVATION_NAMESPACES),
+    ),
     Flag(
         "hpc-job-mapping-dir",
         text_value("FOLDER"),

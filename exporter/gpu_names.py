@@ -8,6 +8,12 @@ GPU_DRIVER = "gpu.nvidia.com"
 """NVIDIA's DRA driver: devices that it offers are allocated through ResourceClaims."""
 WHOLE_GPU = "nvidia.com/gpu"
 """The resource of NVIDIA's device plugin for whole GPUs, unless it was given another name."""
+VOLCANO = "volcano.sh/vgpu-number"
+"""The resource of Volcano's device plugin: shares of GPUs, which Volcano's scheduler chooses."""
+OTHER_VENDORS = ("amd.com/", "gpu.intel.com/", "intel.com/")
+"""What resources of AMD's and Intel's device plugins begin with."""
+RESERVATION_NAMESPACES = ("kai-resource-reservation", "runai-reservation")
+"""Where KAI (since 0.6) and Run:ai keep a pod for each GPU whose parts they give out: it occupies the GPU."""
 GPU_FRACTION = "gpu-fraction"
 """The resource of a pod that asks KAI or Run:ai for a part of a GPU, by annotations and not by a device resource."""
 _GPU_RESOURCE = re.compile(
@@ -24,14 +30,31 @@ _SHARES = {
     "nvidia.com/gpumem": WHOLE_GPU,
     "nvidia.com/gpumem-percentage": WHOLE_GPU,
     "nvidia.com/gpucores": WHOLE_GPU,
-    "volcano.sh/vgpu-memory": "volcano.sh/vgpu-number",
-    "volcano.sh/vgpu-cores": "volcano.sh/vgpu-number",
+    "volcano.sh/vgpu-memory": VOLCANO,
+    "volcano.sh/vgpu-cores": VOLCANO,
 }
 _NOT_IN_LABEL_NAME = re.compile(r"[^a-zA-Z0-9]")
 _BLANKS = re.compile(r"\s+")
 # GPU feature discovery appends the MIG profile under the `single` strategy (`INVALID` when profiles are mixed), then
 # `-SHARED` when the GPU is time-sliced or shared through MPS.
 _MODEL_SUFFIX = re.compile(r"(?:-MIG-(?:INVALID|\d+[cg]\..+?))?(?:-SHARED)?$", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePatterns:
+    """Resource names that the operator configures: `name in patterns`. In each, `*` stands for any text."""
+
+    patterns: tuple[str, ...] = ()
+
+    def __contains__(self, name: str) -> bool:
+        return _matching(self.patterns).fullmatch(name) is not None
+
+
+@lru_cache(maxsize=64)
+def _matching(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for all of the patterns; it matches nothing where there are none."""
+    alternatives = [".*".join(map(re.escape, pattern.split("*"))) for pattern in patterns]
+    return re.compile("|".join(alternatives) or "(?!)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +65,15 @@ class GpuResources:
     virtual GPUs, and for names that are meant to be one of these (`nvidia.com/gpus`, `nvidia.com/gpu-h100`).
     """
 
-    names: frozenset[str] = frozenset()
-    prefixes: tuple[str, ...] = ()
+    further: ResourcePatterns = ResourcePatterns()
 
     def __contains__(self, name: str) -> bool:
-        return _GPU_RESOURCE.fullmatch(name) is not None or name.startswith(self.prefixes) or name in self.names
+        return _GPU_RESOURCE.fullmatch(name) is not None or name in self.further
 
 
-def gpu_resources(extra: tuple[str, ...] = ()) -> GpuResources:
-    """Add the names of `--nvidia-resource-names`; `amd.com/*` means every name with that prefix."""
-    prefixes = tuple(name[:-1] for name in extra if name.endswith("*") and len(name) > 1)
-    return GpuResources(frozenset(name for name in extra if not name.endswith("*")), prefixes)
+def gpu_resources(further: tuple[str, ...] = ()) -> GpuResources:
+    """Add the patterns of `--nvidia-resource-names`: `amd.com/*` means every name of that vendor, `*` nothing."""
+    return GpuResources(ResourcePatterns(tuple(pattern for pattern in further if pattern.strip("*"))))
 
 
 def share_of(name: str) -> str | None:

@@ -52,6 +52,9 @@ class NodeConfig:
     """Folder of NVIDIA's Python bindings of DCGM; None means where NVIDIA's packages have them."""
     resource_names: tuple[str, ...]
     """Further resource names that mean GPUs."""
+    index_resources: tuple[str, ...]
+    """Resource names whose device ids are indices."""
+    reservation_namespaces: tuple[str, ...]
     selections: ComponentSelections
     devices: Selection
     """Of which devices DCGM-named series are exposed."""
@@ -109,6 +112,8 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         libdcgm=Path(arguments.libdcgm) if arguments.libdcgm else None,
         bindings=Path(arguments.dcgm_bindings) if arguments.dcgm_bindings else None,
         resource_names=arguments.nvidia_resource_names,
+        index_resources=arguments.index_resource_names,
+        reservation_namespaces=arguments.reservation_namespaces,
         selections=ComponentSelections(arguments.switch_devices, arguments.cpu_devices),
         devices=arguments.devices,
         jobs_folder=Path(arguments.hpc_job_mapping_dir) if arguments.hpc_job_mapping_dir else None,

@@ -15,7 +15,7 @@ from pathlib import Path
 from exporter.collection_loop import CollectionLoop
 from exporter.config import ConfigError
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
-from exporter.gpu_names import gpu_resources
+from exporter.gpu_names import ResourcePatterns, gpu_resources
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.hpc_job_files import JobFilesReader
@@ -185,7 +185,11 @@ class NodeProgram:
         config = self._config
         jobs = JobFilesReader(config.jobs_folder) if config.jobs_folder else None
         sources = NodeSources(self._reader, self._kubelet(), jobs)
-        rules = AttributionRules(gpus=gpu_resources(config.resource_names))
+        rules = AttributionRules(
+            gpus=gpu_resources(config.resource_names),
+            indexed=ResourcePatterns(config.index_resources),
+            reservation_namespaces=frozenset(config.reservation_namespaces),
+        )
         state = self._keeper.load() if self._keeper is not None else None
         return NodePipeline(
             sources,

@@ -106,6 +106,22 @@ def test_other_devices_of_nvidia_are_no_gpus(name):
 
 
 @pytest.mark.parametrize(
+    ("pattern", "named", "others"),
+    [
+        ("amd.com/gpu", ("amd.com/gpu",), ("amd.com/gpus", "xamd.com/gpu", "amd_com/gpu")),
+        ("amd.com/*", ("amd.com/gpu", "amd.com/cpx_nps4"), ("amd.company/gpu",)),
+        ("*.example.com/gpu*", ("a.example.com/gpu", "b.example.com/gpu.shared"), ("example.com/gpu",)),
+        ("example.com/[ab]", ("example.com/[ab]",), ("example.com/a",)),
+    ],
+)
+def test_a_configured_pattern_names_gpus_and_a_star_stands_for_any_text(pattern, named, others):
+    gpus = gpu_resources(("example.org/x", pattern))
+    assert all(name in gpus for name in named)
+    assert not any(name in gpus for name in others)
+    assert "nvidia.com/gpu" in gpus
+
+
+@pytest.mark.parametrize(
     ("name", "device"),
     [
         ("nvidia.com/gpumem", "nvidia.com/gpu"),

@@ -165,7 +165,7 @@ def _mistyped(given: PodReview) -> str:
 
 def _meant(name: str, given: PodReview) -> str:
     """The resource that a name is meant to be; nothing for one that is right, or like no other."""
-    configured = name in given.gpus.names or name.startswith(given.gpus.prefixes)
+    configured = name in given.gpus.further
     right = name in (WHOLE_GPU, f"{WHOLE_GPU}.shared") or name.startswith(_MIG) or share_of(name) is not None
     if configured or right or not _MEANS_GPUS.search(name) or _offered(name, given):
         return ""

@@ -3,7 +3,8 @@
 Every (device, container) pair becomes a series of `gpugauge_allocation_info`, shared or not. The series of a device
 carry a pod's labels only if that pod alone has the device: exclusively, or passed through to a virtual machine. Those
 of a GPU instance with several compute instances do if one pod has all of them that are allocated. A device is shared
-through replicas (several ids for one device, by time-slicing or MPS) or fractions (HAMi's numbered shares).
+through replicas (several ids for one device, by time-slicing or MPS) or fractions: shares that HAMi or Volcano numbers,
+or parts of a GPU that KAI or Run:ai gives out and for which a reservation pod occupies it.
 """
 
 from collections import Counter
@@ -11,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from exporter.gpu_names import GpuResources, resource_label
+from exporter.gpu_names import RESERVATION_NAMESPACES, GpuResources, ResourcePatterns, resource_label
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.device_id import Share, names_gpu, reference
+from exporter.node.attribution.device_id import Share, names_gpu, placed_by_scheduler, reference
 from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
@@ -60,7 +61,8 @@ class AllocationState:
     pods: int | None = None
     """How many pods the device is allocated to, 0 when it is unallocated.
 
-    None where that is unknown, and on a device that is partitioned and so cannot itself be allocated.
+    None where that is unknown, as on a device whose users the kubelet does not list because a reservation pod occupies
+    it, and on a device that is partitioned and so cannot itself be allocated.
     """
 
 
@@ -89,6 +91,10 @@ class AttributionRules:
     """Which resource names mean GPUs."""
     replicas: ReplicaSharing = "time-slicing"
     """How the device plugin shares a GPU between replicas: device ids do not show it."""
+    indexed: ResourcePatterns = field(default_factory=ResourcePatterns)
+    """The resources whose device ids are indices of NVML."""
+    reservation_namespaces: frozenset[str] = frozenset(RESERVATION_NAMESPACES)
+    """Where reservation pods of schedulers are, which give out parts of the GPUs that these occupy."""
 
 
 DEFAULT_RULES = AttributionRules()
@@ -108,17 +114,17 @@ def attribute(
     if allocations is None or not inventory:
         return Attribution(inventory, (AllocationState(),) * len(inventory))
     lookup = DeviceLookup(inventory, down)
-    matched, unmatched = _match(allocations, lookup, rules)
-    uncertain = frozenset[int]().union(*(missing.candidates for missing in unmatched.values()))
+    found = _match(allocations, lookup, rules)
+    uncertain = found.uncertain(lookup)
     states = []
     for position, device in enumerate(inventory):
-        if partitions := lookup.partitions(position):
-            inside = [allocation for each in partitions for allocation in matched.get(each, ())]
-            states.append(_state_of_partitioned(device, inside, rules))
+        matched = found.of(lookup.partitions(position) or (position,))
+        if lookup.partitions(position):
+            states.append(_state_of_partitioned(device, matched, rules))
         else:
-            states.append(_state(matched.get(position, []), rules, uncertain=position in uncertain))
-    found = tuple(each for position in sorted(matched) for each in _per_container(position, matched[position], rules))
-    return Attribution(inventory, tuple(states), found, _counts(unmatched))
+            states.append(_state(matched, rules, uncertain=position in uncertain))
+    containers = tuple(each for position in sorted(found.matched) for each in _per_container(position, found, rules))
+    return Attribution(inventory, tuple(states), containers, _counts(found.unmatched))
 
 
 class _MatchedAllocation(NamedTuple):
@@ -128,25 +134,47 @@ class _MatchedAllocation(NamedTuple):
     resource: str
     share: Share
     replica: str
+    reserved: bool
+    """Whether the container is that of a reservation pod, which never uses the device."""
 
 
-def _match(
-    allocations: Allocations, lookup: DeviceLookup, rules: AttributionRules
-) -> tuple[dict[int, list[_MatchedAllocation]], dict[tuple[str, str], Unmatched]]:
-    """Return the allocations by position of their device, and what is known of unmatched ids by (resource, id)."""
-    matched: dict[int, list[_MatchedAllocation]] = {}
-    unmatched: dict[tuple[str, str], Unmatched] = {}
+@dataclass(slots=True)
+class _Matches:
+    """What the kubelet's allocations mean."""
+
+    matched: dict[int, list[_MatchedAllocation]] = field(default_factory=dict)
+    """By position of their device."""
+    unmatched: dict[tuple[str, str], Unmatched] = field(default_factory=dict)
+    """What is known of the ids that match no device, by (resource, id)."""
+    placed_elsewhere: bool = False
+    """Whether containers may be on other GPUs than their ids say."""
+
+    def of(self, positions: Iterable[int]) -> list[_MatchedAllocation]:
+        return [allocation for each in positions for allocation in self.matched.get(each, ())]
+
+    def uncertain(self, lookup: DeviceLookup) -> frozenset[int]:
+        """Positions of the devices that may be allocated although no id matches them."""
+        if self.placed_elsewhere:
+            return lookup.allocatable
+        return frozenset[int]().union(*(missing.candidates for missing in self.unmatched.values()))
+
+
+def _match(allocations: Allocations, lookup: DeviceLookup, rules: AttributionRules) -> _Matches:
+    matches = _Matches()
     for allocation in sorted(set(allocations)):
         if not names_gpu(allocation.resource, rules.gpus):
             continue
-        resource, meant = resource_label(allocation.resource), reference(allocation)
+        resource, meant = resource_label(allocation.resource), reference(allocation, rules.indexed)
+        matches.placed_elsewhere |= placed_by_scheduler(allocation.resource, meant.share)
         found = lookup.find(meant.target)
         if isinstance(found, Unmatched):
-            unmatched[resource, allocation.device_id] = found
+            matches.unmatched[resource, allocation.device_id] = found
             continue
         container = PodContainer(allocation.namespace, allocation.pod, allocation.container, allocation.pod_uid)
-        matched.setdefault(found, []).append(_MatchedAllocation(container, resource, meant.share, meant.replica))
-    return matched, unmatched
+        reserved = allocation.namespace in rules.reservation_namespaces
+        matched = _MatchedAllocation(container, resource, meant.share, meant.replica, reserved)
+        matches.matched.setdefault(found, []).append(matched)
+    return matches
 
 
 def _state(matched: list[_MatchedAllocation], rules: AttributionRules, *, uncertain: bool) -> AllocationState:
@@ -154,6 +182,8 @@ def _state(matched: list[_MatchedAllocation], rules: AttributionRules, *, uncert
         # An id that was not understood may mean this very device: then it is not certainly unallocated.
         return AllocationState(pods=None if uncertain else 0)
     sharing = _sharing(matched, rules)
+    if _reserved(matched):
+        return AllocationState(sharing=sharing)
     return AllocationState(_exclusive_container(matched, sharing), sharing, len(_pods(matched)))
 
 
@@ -163,12 +193,18 @@ def _state_of_partitioned(device: Device, inside: list[_MatchedAllocation], rule
     A GPU never carries the labels of the pods that have its MIG devices. A GPU instance carries a pod's labels when
     every allocated compute instance in it belongs to that pod: their memory is measured on the GPU instance.
     """
-    if device.gi < 0 or not inside:
+    if device.gi < 0 or not inside or _reserved(inside):
         return AllocationState()
     return AllocationState(_exclusive_container(inside, _sharing(inside, rules)))
 
 
+def _reserved(matched: Iterable[_MatchedAllocation]) -> bool:
+    return any(allocation.reserved for allocation in matched)
+
+
 def _sharing(matched: list[_MatchedAllocation], rules: AttributionRules) -> Sharing:
+    if _reserved(matched):
+        return "fraction"
     shares = {allocation.share for allocation in matched}
     if len(shares) > 1:
         return "unknown"
@@ -193,12 +229,14 @@ def _exclusive_container(matched: list[_MatchedAllocation], sharing: Sharing) ->
     return ExclusiveContainer(namespace, pod, name if len(containers) == 1 else "")
 
 
-def _per_container(
-    position: int, matched: list[_MatchedAllocation], rules: AttributionRules
-) -> Iterator[DeviceAllocation]:
+def _per_container(position: int, matches: _Matches, rules: AttributionRules) -> Iterator[DeviceAllocation]:
+    """Yield the containers that have the device. A reservation pod is never among them."""
+    matched = matches.matched[position]
     sharing = _sharing(matched, rules)
     replicas: dict[tuple[PodContainer, str], set[str]] = {}
     for allocation in matched:
+        if allocation.reserved:
+            continue
         own = replicas.setdefault((allocation.container, allocation.resource), set())
         if allocation.share in {"replica", "fraction"}:
             own.add(allocation.replica)

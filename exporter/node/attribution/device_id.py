@@ -2,8 +2,9 @@
 
 The result refers to a device by UUID, MIG instance ids, device file, NVML index or PCI address, and names the replica
 or fraction of it, if the id does. Spellings: the NVIDIA plugin's UUIDs with a replica suffix,
-`MIG-GPU-<uuid>/<gi>/<ci>` (before R470), GKE's device file names, HAMi's numbered shares, PCI addresses of passthrough
-plugins, and bare indices. Devices of ResourceClaims are recognized, too.
+`MIG-GPU-<uuid>/<gi>/<ci>` (before R470), GKE's device file names, numbered shares of HAMi and Volcano, PCI addresses of
+passthrough plugins, and bare indices where a resource is configured to have them. Devices of ResourceClaims are
+recognized, and so are resources of AMD and Intel.
 """
 
 import re
@@ -11,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from exporter.gpu_names import GPU_DRIVER, GpuResources
+from exporter.gpu_names import GPU_DRIVER, OTHER_VENDORS, VOLCANO, GpuResources, ResourcePatterns
 from exporter.node.attribution.allocation import Allocation
 
 Share = Literal["exclusive", "replica", "fraction", "passthrough"]
 """How a device is shared, as far as the id shows.
 
-Replica: one of several through time-slicing or MPS. Fraction: a share given by HAMi. Passthrough: given to a virtual
-machine. Exclusive: the id shows no sharing.
+Replica: one of several through time-slicing or MPS. Fraction: a share given by HAMi or Volcano. Passthrough: given to
+a virtual machine. Exclusive: the id shows no sharing.
 """
 
 
@@ -74,6 +75,16 @@ class ClaimDevice:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherVendorDevice:
+    """A device of a resource of AMD or Intel, whose ids spell no NVIDIA device: no device that is read is meant.
+
+    AMD's plugin spells whole GPUs as PCI addresses and partitions as `amdgpu_xcp_N`, Intel's `card<N>-<share>`.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownId:
     """An unknown spelling; `all` and `tegra`, which name no device, are among these."""
 
@@ -85,7 +96,9 @@ class UnknownId:
         return not self.text.partition("::")[0].strip()
 
 
-DeviceTarget = GpuUuid | MigUuid | MigInstance | DeviceMinor | NvmlIndex | PciAddress | ClaimDevice | UnknownId
+DeviceTarget = (
+    GpuUuid | MigUuid | MigInstance | DeviceMinor | NvmlIndex | PciAddress | ClaimDevice | OtherVendorDevice | UnknownId
+)
 
 
 class DeviceReference(NamedTuple):
@@ -136,19 +149,20 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], DeviceReference]]
     (_HAMI, lambda match: DeviceReference(GpuUuid(match[1]), "fraction", match[2])),
     (_GPU, lambda match: DeviceReference(GpuUuid(match[0]))),
     (_PCI, _pci),
-    (_INDEX, lambda match: DeviceReference(NvmlIndex(int(match[0])))),
 )
+_WITH_INDICES = (*_FORMS, (_INDEX, lambda match: DeviceReference(NvmlIndex(int(match[0])))))
 
 
-def parse(device_id: str) -> DeviceReference:
+def parse(device_id: str, *, indices: bool = False) -> DeviceReference:
     """Parse a device id. Never fails: an unknown spelling gives an `UnknownId` target.
 
-    In a known spelling, the text after the first `::` is the id that the NVIDIA plugin gave to a replica; its number
-    does not state a share of the device. An unknown id is kept whole.
+    A bare number is an index of NVML with `indices`, otherwise unknown: a plugin can number anything. In a known
+    spelling, the text after the first `::` is the id that the NVIDIA plugin gave to a replica; its number does not
+    state a share of the device. An unknown id is kept whole.
     """
     spelled, replicated, replica = device_id.partition("::")
     lowered = spelled.lower()
-    for form, read in _FORMS:
+    for form, read in _WITH_INDICES if indices else _FORMS:
         match = form.fullmatch(lowered)
         if match:
             reference = read(match)
@@ -164,8 +178,26 @@ def names_gpu(resource: str, gpus: GpuResources) -> bool:
     return resource == GPU_DRIVER or resource in gpus
 
 
-def reference(allocation: Allocation) -> DeviceReference:
-    """Parse an allocation's device id, which for a device of a ResourceClaim is no device plugin's id."""
-    if allocation.resource == GPU_DRIVER:
+_NO_RESOURCES = ResourcePatterns()
+
+
+def reference(allocation: Allocation, indexed: ResourcePatterns = _NO_RESOURCES) -> DeviceReference:
+    """Parse an allocation's device id by its resource; `indexed` are the resources whose ids are indices of NVML.
+
+    For a device of a ResourceClaim it is no device plugin's id.
+    """
+    resource = allocation.resource
+    if resource == GPU_DRIVER:
         return DeviceReference(ClaimDevice(allocation.device_id))
-    return parse(allocation.device_id)
+    meant = parse(allocation.device_id, indices=resource in indexed)
+    if resource.startswith(OTHER_VENDORS) and isinstance(meant.target, PciAddress | UnknownId):
+        return DeviceReference(OtherVendorDevice(allocation.device_id))
+    return meant
+
+
+def placed_by_scheduler(resource: str, share: Share) -> bool:
+    """Whether a scheduler's annotations, and not the device id, decide which GPU the container has.
+
+    HAMi before 2.9 and Volcano put a container on other GPUs than the kubelet recorded.
+    """
+    return share == "fraction" or resource == VOLCANO

@@ -11,6 +11,7 @@ from exporter.node.attribution.device_id import (
     MigInstance,
     MigUuid,
     NvmlIndex,
+    OtherVendorDevice,
     PciAddress,
     UnknownId,
     parse,
@@ -25,7 +26,12 @@ class UnmatchedReason(Reason):
     UNKNOWN_FORM = (
         "unknown_form",
         "The id has a spelling that gpugauge cannot parse.",
-        "Report the id and the device plugin; until then the devices that it may mean count as allocation unknown.",
+        "Name its resource in --index-resource-names if it is an index, else report it: devices may count as unknown.",
+    )
+    OTHER_VENDOR = (
+        "other_vendor",
+        "The resource is AMD's or Intel's, and the id spells no NVIDIA device: no device is meant that gpugauge reads.",
+        "None needed, or leave the resource out of --nvidia-resource-names.",
     )
     EMPTY = (
         "empty",
@@ -110,6 +116,8 @@ class DeviceLookup:
         match target:
             case ClaimDevice():
                 return Unmatched(UnmatchedReason.UNRESOLVED_CLAIM, self.allocatable)
+            case OtherVendorDevice():
+                return Unmatched(UnmatchedReason.OTHER_VENDOR)
             case UnknownId() if target.empty:
                 return Unmatched(UnmatchedReason.EMPTY)
             case UnknownId():

@@ -3,8 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from exporter.gpu_names import ResourcePatterns
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.device_id import reference
+from exporter.node.attribution.device_id import parse, placed_by_scheduler, reference
 from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
 from exporter.node.attribution.kubelet import KubeletReason
 from exporter.node.dcgm.address import Address
@@ -74,15 +75,26 @@ def _allocations(examination: Examination) -> Iterator[Finding]:
         yield skipped(NO_READINGS)
         return
     lookup = DeviceLookup(readings.inventory, readings.down)
+    indexed = ResourcePatterns(examination.config.index_resources)
     by_reason: dict[UnmatchedReason, list[Allocation]] = defaultdict(list)
     for each in kubelet:
-        found = lookup.find(reference(each).target)
+        found = lookup.find(reference(each, indexed).target)
         if isinstance(found, Unmatched):
             by_reason[found.reason].append(each)
     for reason, unmatched in sorted(by_reason.items()):
         yield limited(reason, _listed(unmatched), works=reason is UnmatchedReason.UNRESOLVED_CLAIM)
     if not by_reason:
         yield ok(f"all {len(kubelet)} match a device" if kubelet else "none")
+    yield from _schedulers(kubelet, examination.config.reservation_namespaces)
+
+
+def _schedulers(allocations: Iterable[Allocation], reservation_namespaces: tuple[str, ...]) -> Iterator[Finding]:
+    """What cannot be known because a scheduler gives out parts of GPUs."""
+    placed = [each for each in allocations if placed_by_scheduler(each.resource, parse(each.device_id).share)]
+    if placed:
+        yield ok(f"a scheduler chooses the GPUs, and none counts as unallocated: {_listed(placed)}")
+    if reserved := [each for each in allocations if each.namespace in reservation_namespaces]:
+        yield ok(f"shared, with users that the kubelet does not list: {_listed(reserved)}")
 
 
 def _listed(unmatched: list[Allocation]) -> str:

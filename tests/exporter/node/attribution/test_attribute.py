@@ -3,8 +3,6 @@
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocation
@@ -16,46 +14,24 @@ from exporter.node.attribution.attribute import (
     PodContainer,
     attribute,
 )
-from exporter.node.devices.device import Device
 from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
-
-GPU = "nvidia.com/gpu"
-MIG = "nvidia.com/mig-1g.10gb"
-UUID = "GPU-6f9bdf1c-2d0a-4c1e-9d34-0a1b2c3d4e5f"
-
-
-def gpu(uuid, index, *, mig=False):
-    return Device(uuid, index, f"00000000:{index:02X}:00.0", index, "NVIDIA H100", mig_enabled=mig)
-
-
-def instance(uuid, index, gi, ci=-1, mig=()):
-    return Device(
-        uuid, index, f"00000000:{index:02X}:00.0", index, "NVIDIA H100", gi, ci, "1g.10gb", mig, mig_enabled=True
-    )
-
-
-U0, U1 = gpu(UUID, 0), gpu("GPU-1", 1)
-M = gpu("GPU-m", 2, mig=True)
-M7, M8 = instance("GPU-m", 2, 7, mig=("MIG-aaaa",)), instance("GPU-m", 2, 8, mig=("MIG-GPU-m/8/0",))
-M1 = instance("GPU-m", 2, 1, mig=("MIG-c0", "MIG-c1"))
-M1C0, M1C1 = instance("GPU-m", 2, 1, 0, ("MIG-c0",)), instance("GPU-m", 2, 1, 1, ("MIG-c1",))
-
-
-def allocated(pod, *ids, container="main", resource=GPU, namespace="team"):
-    return tuple(Allocation(namespace, pod, container, resource, device_id) for device_id in ids)
-
-
-def state_of(device, attribution):
-    return attribution.states[attribution.inventory.index(device)]
-
-
-def allocations_of(device, attribution):
-    position = attribution.inventory.index(device)
-    return {
-        (each.container.pod, each.container.name, each.sharing, each.replicas)
-        for each in attribution.allocations
-        if each.device == position
-    }
+from tests.exporter.node.attribution.node_devices import (
+    GPU,
+    M1,
+    M1C0,
+    M1C1,
+    M7,
+    M8,
+    MIG,
+    U0,
+    U1,
+    UUID,
+    M,
+    allocated,
+    allocations_of,
+    instance,
+    state_of,
+)
 
 
 def test_a_whole_gpu_is_allocated_to_its_pod_and_the_other_is_unallocated():
@@ -299,58 +275,3 @@ def test_one_device_through_two_resources_is_two_allocations_of_one_pod():
     )
     assert {each.resource for each in found.allocations} == {"nvidia_com_gpu", "nvidia_com_gpu_shared"}
     assert state_of(U0, found).pods == 1
-
-
-INVENTORY = (U0, U1, M, M7, M8, M1, M1C0, M1C1)
-IDS = [
-    UUID, f"{UUID}::0", f"{UUID}::1", f"{UUID}-3", "GPU-1", "nvidia1/vgpu1", "0", "MIG-aaaa", "MIG-aaaa::1", "MIG-c0",
-    "MIG-c1", "MIG-GPU-m/8/0", "MIG-zzzz", "GPU-m", "GPU-x", "all", "",
-]  # fmt: skip
-some_allocations = st.lists(
-    st.builds(
-        Allocation,
-        st.sampled_from(["a", "b"]),
-        st.sampled_from(["p", "q", "r"]),
-        st.sampled_from(["c", "d"]),
-        st.sampled_from([GPU, "nvidia.com/gpu.shared", MIG, "gpu.nvidia.com", "example.com/nic"]),
-        st.sampled_from(IDS) | st.text(max_size=8),
-        st.sampled_from(["", "u"]),
-    ),
-    max_size=12,
-)
-
-
-@given(some_allocations, st.randoms(use_true_random=False))
-def test_the_order_of_allocations_makes_no_difference(allocations, shuffler):
-    expected = attribute(INVENTORY, tuple(allocations))
-    shuffler.shuffle(allocations)
-    assert attribute(INVENTORY, tuple(allocations * 2)) == expected
-
-
-@given(some_allocations)
-def test_states_and_allocations_never_contradict_each_other(allocations):
-    found = attribute(INVENTORY, tuple(allocations))
-    assert len(found.states) == len(INVENTORY)
-    for position, state in enumerate(found.states):
-        pods = {each.container._replace(name="") for each in found.allocations if each.device == position}
-        partitioned = INVENTORY[position] in {M, M1}
-        if partitioned:
-            assert not pods
-            assert state.pods is None
-            continue
-        assert len(pods) == (state.pods or 0)
-        if state.container != NO_CONTAINER:
-            assert {pod[:2] for pod in pods} == {state.container[:2]}
-            assert state.sharing in {"exclusive", "passthrough"}
-    assert len(found.allocations) == len({(each.device, each.container, each.resource) for each in found.allocations})
-
-
-@given(some_allocations)
-def test_every_gpu_allocation_is_either_attributed_or_counted_as_unmatched(allocations):
-    gpus = {a for a in allocations if a.resource != "example.com/nic"}
-    found = attribute(INVENTORY, tuple(allocations))
-    containers = {(a.namespace, a.pod, a.container) for a in gpus}
-    attributed = {each.container[:3] for each in found.allocations}
-    assert attributed <= containers
-    if attributed != containers:
-        assert found.unmatched

@@ -1,10 +1,10 @@
-"""Device ids in every spelling: what they are parsed to, and which device they mean."""
+"""Device ids in every spelling: what they are parsed to."""
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from exporter.gpu_names import gpu_resources
+from exporter.gpu_names import ResourcePatterns, gpu_resources
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.device_id import (
     ClaimDevice,
@@ -14,14 +14,14 @@ from exporter.node.attribution.device_id import (
     MigInstance,
     MigUuid,
     NvmlIndex,
+    OtherVendorDevice,
     PciAddress,
     UnknownId,
     names_gpu,
     parse,
+    placed_by_scheduler,
     reference,
 )
-from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched
-from exporter.node.devices.device import Device
 
 U = "6f9bdf1c-2d0a-4c1e-9d34-0a1b2c3d4e5f"
 M = "0b8fd1a3-98a7-5c11-8a0e-b1f4b2d3a001"
@@ -42,7 +42,7 @@ SPELLINGS = [
     ("nvidia0/vgpu2", DeviceReference(DeviceMinor(0), "replica", "2")),
     ("nvidia0/gi3/vgpu2", DeviceReference(MigInstance(DeviceMinor(0), 3, -1), "replica", "2")),
     (f"GPU-{U}-4", DeviceReference(GpuUuid(f"gpu-{U}"), "fraction", "4")),
-    ("0", DeviceReference(NvmlIndex(0))),
+    ("0", DeviceReference(UnknownId("0"))),
     ("0000:3b:00.0", DeviceReference(PciAddress("00000000:3B:00.0"), "passthrough")),
     ("00000000:3B:00.0", DeviceReference(PciAddress("00000000:3B:00.0"), "passthrough")),
     ("3b:00.0", DeviceReference(PciAddress("00000000:3B:00.0"), "passthrough")),
@@ -163,104 +163,45 @@ def test_the_device_of_a_claim_is_not_parsed_as_an_id_of_a_device_plugin():
     assert reference(allocation) == DeviceReference(ClaimDevice("nvidia0"))
 
 
-GPU = Device(f"GPU-{U}", index=0, pci_bus_id="00000000:3B:00.0", minor=4, model="NVIDIA H200")
-NO_MINOR = Device("GPU-b", index=1, pci_bus_id="00000000:5E:00.0", minor=-1, model="NVIDIA H200", mig_enabled=False)
-MIG_GPU = Device("GPU-c", index=2, pci_bus_id="00000000:86:00.0", minor=2, model="NVIDIA H200", mig_enabled=True)
-GI7 = Device("GPU-c", 2, "00000000:86:00.0", 2, "NVIDIA H200", gi=7, profile="1g.18gb", mig_uuids=(f"MIG-{M}",))
-GI1 = Device("GPU-c", 2, "00000000:86:00.0", 2, "NVIDIA H200", gi=1, profile="2g.35gb", mig_uuids=("MIG-c0", "MIG-c1"))
-CI0 = Device("GPU-c", 2, "00000000:86:00.0", 2, "NVIDIA H200", gi=1, ci=0, profile="1c.2g.35gb", mig_uuids=("MIG-c0",))
-CI1 = Device("GPU-c", 2, "00000000:86:00.0", 2, "NVIDIA H200", gi=1, ci=1, profile="1c.2g.35gb", mig_uuids=("MIG-c1",))
-OLD_GI = Device("GPU-d", 3, "00000000:AF:00.0", 3, "NVIDIA A100", gi=3, mig_uuids=("MIG-GPU-d/3/0",))
-OLD = Device("GPU-d", 3, "00000000:AF:00.0", 3, "NVIDIA A100", mig_enabled=True)
-INVENTORY = (GPU, NO_MINOR, MIG_GPU, GI7, CI0, GI1, CI1, OLD, OLD_GI)
+def meant(device_id, resource="nvidia.com/gpu", indexed=()):
+    return reference(Allocation("n", "p", "c", resource, device_id), ResourcePatterns(indexed))
 
 
-def find(device_id):
-    return DeviceLookup(INVENTORY).find(parse(device_id).target)
+@given(numbers, replicas)
+def test_a_bare_number_is_an_index_only_where_its_resource_is_configured_to_have_them(number, replica):
+    spelled = replicated(str(number), replica)
+    assert meant(spelled) == DeviceReference(UnknownId(spelled))
+    assert meant(spelled, "example.com/gpu", ("nvidia.com/*",)) == DeviceReference(UnknownId(spelled))
+    assert meant(spelled, "example.com/gpu", ("example.com/*",)) == shared(NvmlIndex(number), replica)
 
 
-@pytest.mark.parametrize(
-    ("device_id", "device"),
-    [
-        (f"GPU-{U}", GPU),
-        (f"gpu-{U.upper()}::1", GPU),
-        (f"GPU-{U}-9", GPU),
-        ("nvidia4", GPU),
-        ("0", GPU),
-        ("0000:3b:00.0", GPU),
-        ("1", NO_MINOR),
-        (f"MIG-{M.upper()}::2", GI7),
-        ("MIG-GPU-c/7/0", GI7),
-        ("nvidia2/gi7/vgpu1", GI7),
-        ("MIG-c0", CI0),
-        ("MIG-c1", CI1),
-        ("MIG-GPU-c/1/1", CI1),
-        ("MIG-GPU-d/3/0", OLD_GI),
-    ],
-)
-def test_each_spelling_finds_its_device(device_id, device):
-    assert INVENTORY[find(device_id)] is device
+@given(st.sampled_from([spelled for spelled, _ in SPELLINGS if spelled != "0"]))
+def test_every_other_spelling_means_the_same_where_numbers_are_indices(spelled):
+    assert meant(spelled, indexed=("nvidia.com/gpu",)) == parse(spelled)
 
 
 @pytest.mark.parametrize(
-    ("device_id", "reason", "candidates"),
+    ("resource", "device_id"),
     [
-        ("GPU-nowhere", "no_such_gpu", ()),
-        # A GPU whose minor number is unknown may be any that no other one has; its index does not say which.
-        ("nvidia9", "no_such_gpu", (NO_MINOR,)),
-        ("nvidia1", "no_such_gpu", (NO_MINOR,)),
-        ("nvidia9/gi1", "no_such_gpu", (NO_MINOR,)),
-        ("nvidia1/gi2", "no_such_gpu", (NO_MINOR,)),
-        ("MIG-GPU-nowhere/1/0", "no_such_gpu", ()),
-        ("17", "no_such_gpu", ()),
-        ("0000:00:00.0", "no_such_gpu", ()),
-        # A MIG device that was not read may be any MIG device, or one of a GPU that was partitioned a moment ago.
-        ("MIG-nowhere", "no_such_instance", (GPU, GI7, CI0, CI1, OLD_GI)),
-        ("MIG-GPU-c/9/0", "no_such_instance", (GI7, CI0, CI1)),
-        ("GPU-c", "partitioned", (GI7, CI0, CI1)),
-        ("GPU-c::0", "partitioned", (GI7, CI0, CI1)),
-        ("nvidia2/gi1", "partitioned", (CI0, CI1)),
-        ("all", "unknown_form", (GPU, NO_MINOR, GI7, CI0, CI1, OLD_GI)),
+        ("amd.com/gpu", "0000:03:00.0"),
+        ("amd.com/cpx_nps4", "amdgpu_xcp_7"),
+        ("gpu.intel.com/i915", "card0-1"),
+        ("gpu.intel.com/xe", "card1-0"),
+        ("gpu.intel.com/i915_monitoring", "all"),
     ],
 )
-def test_an_id_without_a_device_gives_the_reason_and_the_devices_that_it_may_mean(device_id, reason, candidates):
-    assert find(device_id) == Unmatched(reason, frozenset(INVENTORY.index(device) for device in candidates))
+def test_ids_of_amds_and_intels_plugins_mean_no_nvidia_device(resource, device_id):
+    assert meant(device_id, resource) == DeviceReference(OtherVendorDevice(device_id))
 
 
-LIVING = Device("GPU-e", index=0, pci_bus_id="00000000:3B:00.0", minor=4, model="NVIDIA H200")
+@given(st.sampled_from(["amd.com/gpu", "gpu.intel.com/xe"]), st.uuids())
+def test_the_spelling_of_nvidias_plugin_means_a_gpu_under_any_resource(resource, uuid):
+    assert meant(f"GPU-{uuid}", resource) == DeviceReference(GpuUuid(f"gpu-{uuid}"))
 
 
-@pytest.mark.parametrize("device_id", ["0", "nvidia4", "0000:3b:00.0"])
-@pytest.mark.parametrize("inventory", [(GPU, LIVING), (LIVING, GPU)])
-def test_what_names_a_lost_gpu_and_a_living_one_means_the_living_one(inventory, device_id):
-    found = DeviceLookup(inventory, down=(GPU.uuid,)).find(parse(device_id).target)
-    assert inventory[found] is LIVING
-
-
-LIVING_MIG = Device("GPU-f", 3, "00000000:AF:00.0", 3, "NVIDIA A100", gi=3, mig_uuids=("MIG-f3",))
-
-
-@pytest.mark.parametrize("inventory", [(OLD, OLD_GI, LIVING_MIG), (LIVING_MIG, OLD_GI, OLD)])
-def test_a_mig_device_of_a_lost_gpu_does_not_shadow_one_of_a_living_gpu(inventory):
-    found = DeviceLookup(inventory, down=(OLD.uuid,)).find(parse("nvidia3/gi3").target)
-    assert inventory[found] is LIVING_MIG
-
-
-def test_a_lost_gpu_that_no_other_one_replaced_is_found():
-    lookup = DeviceLookup(INVENTORY, down=(GPU.uuid,))
-    assert {INVENTORY[lookup.find(parse(text).target)] for text in ("0", "nvidia4", f"GPU-{U}")} == {GPU}
-
-
-def test_a_claim_may_mean_any_device():
-    found = DeviceLookup((GPU, NO_MINOR)).find(ClaimDevice("node/gpu-0"))
-    assert found == Unmatched("unresolved_claim", frozenset({0, 1}))
-
-
-@given(st.permutations(INVENTORY), st.text() | st.sampled_from([spelling for spelling, _ in SPELLINGS]))
-def test_the_order_of_devices_does_not_change_which_one_is_found(inventory, device_id):
-    found = DeviceLookup(tuple(inventory)).find(parse(device_id).target)
-    expected = find(device_id)
-    if isinstance(expected, int):
-        assert inventory[found] is INVENTORY[expected]
-    else:
-        assert found.reason == expected.reason
+@given(uuids, numbers)
+def test_a_scheduler_places_what_hami_numbers_and_what_volcano_gives(uuid, number):
+    numbered, replica = meant(f"GPU-{uuid}-{number}"), meant(f"GPU-{uuid}::{number}")
+    assert placed_by_scheduler("nvidia.com/gpu", numbered.share)
+    assert not placed_by_scheduler("nvidia.com/gpu", replica.share)
+    assert placed_by_scheduler("volcano.sh/vgpu-number", replica.share)

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.gpu_names import ResourcePatterns
 from exporter.metric import Kind
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.attribute import AttributionRules, attribute
@@ -174,7 +175,7 @@ def test_no_series_appears_twice_and_each_has_the_labels_of_its_metric_in_their_
 
 
 def test_a_gpu_that_is_lost_or_back_changes_the_attribution_at_once():
-    cache = AttributionCache("node-1")
+    cache = AttributionCache("node-1", AttributionRules(indexed=ResourcePatterns((GPU,))))
     same_index = Device("GPU-9", U0.index, "00000000:99:00.0", 9, "NVIDIA H100", mig_enabled=False)
     pods = [
         [container.pod for container in cache.get((U0, same_index), allocated("a", str(U0.index)), down)[0].containers]

@@ -88,3 +88,12 @@ def test_allocations_that_all_match_are_counted(node):
     examined = examination(node, K, kubelet=(allocation(GPU_UUID),), attempts=(read(gpu()),))
     assert finding(kubernetes, "allocations", examined) == ("ok", None, "all 1 match a device")
     assert finding(kubernetes, "allocations", examination(node, K, kubelet=()))[0] == "skipped"
+
+
+def test_what_cannot_be_known_because_a_scheduler_gives_out_parts_of_gpus_is_named(node):
+    listed = (allocation(f"{GPU_UUID}-3"), allocation(GPU_UUID, pod="r")._replace(namespace="runai-reservation"))
+    examined = examination(node, K, kubelet=listed, attempts=(read(gpu()),))
+    assert [each.detail for each in findings(kubernetes, "allocations", examined)][1:] == [
+        f"a scheduler chooses the GPUs, and none counts as unallocated: {GPU_UUID}-3 of team-a/train-0",
+        f"shared, with users that the kubelet does not list: {GPU_UUID} of runai-reservation/r",
+    ]
