@@ -1,6 +1,6 @@
 """Finds the device that a parsed device id means, among the devices that were read, or why there is none. No I/O."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from exporter.node.attribution.device_id import (
@@ -127,19 +127,25 @@ class DeviceLookup:
             case MigInstance(parent=parent) if parent in self._position:
                 gpu = self._position[parent]
                 return Unmatched(UnmatchedReason.NO_SUCH_INSTANCE, self._partitions[gpu] or frozenset({gpu}))
-            case DeviceMinor() | MigInstance(parent=DeviceMinor()):
-                return Unmatched(UnmatchedReason.NO_SUCH_GPU, self._without_minor())
             case _:
-                return Unmatched(UnmatchedReason.NO_SUCH_GPU)
+                return Unmatched(UnmatchedReason.NO_SUCH_GPU, self._without(target))
 
-    def _without_minor(self) -> frozenset[int]:
-        return frozenset(position for position in self.allocatable if self._inventory[position].minor < 0)
+    def _without(self, target: DeviceTarget) -> frozenset[int]:
+        """Positions of the devices of which it is not known whether they are named so."""
+        match target:
+            case DeviceMinor() | MigInstance(parent=DeviceMinor()):
+                return self._where(lambda device: device.minor < 0)
+            case PciAddress():
+                return self._where(lambda device: not device.pci_bus_id)
+            case _:
+                return frozenset()
 
     def _may_be_instances(self) -> frozenset[int]:
         # A GPU without MIG devices may have been partitioned after the inventory was read.
-        return frozenset(
-            p for p in self.allocatable if self._inventory[p].gi >= 0 or self._inventory[p].mig_enabled is not False
-        )
+        return self._where(lambda device: device.gi >= 0 or device.mig_enabled is not False)
+
+    def _where(self, may_be_meant: Callable[[Device], bool]) -> frozenset[int]:
+        return frozenset(position for position in self.allocatable if may_be_meant(self._inventory[position]))
 
 
 def _contains(device: Device, other: Device) -> bool:

@@ -1,6 +1,7 @@
 """Makes metric families from an `Attribution` (which devices are allocated to which containers), and caches both.
 
-No I/O. The families: allocations, replicas, allocated pods, and device ids that match no device.
+No I/O. The families: allocations, replicas, allocated pods, device ids that match no device, and devices whose
+allocations contradict each other.
 """
 
 from collections.abc import Iterator
@@ -42,7 +43,8 @@ REPLICAS = metric(
 ALLOCATED_PODS = metric(
     "gpugauge_device_allocated_pods",
     Kind.GAUGE,
-    "Pods that a device is allocated to; 0 when it is unallocated, absent where that is not known.",
+    "Pods that a device is allocated to; 0 when the kubelet lists no container for it (it lists no init container but "
+    "sidecars), absent where that is not known.",
     "gpu",
     "UUID",
     *INSTANCE_IDS,
@@ -58,8 +60,16 @@ UNMATCHED = metric(
     "hostname",
     optional=("hostname",),
 )
+CONFLICTING = metric(
+    "gpugauge_devices_with_conflicting_allocations",
+    Kind.GAUGE,
+    "Devices whose allocations contradict each other: several pods have one that is not shared (older kubelets list "
+    "finished pods too), or some have all of it and others a share. Absent where there is none.",
+    "hostname",
+    optional=("hostname",),
+)
 
-METRICS = (INFO, REPLICAS, ALLOCATED_PODS, UNMATCHED)
+METRICS = (INFO, REPLICAS, ALLOCATED_PODS, UNMATCHED, CONFLICTING)
 
 
 def allocation_families(attribution: Attribution, hostname: str) -> tuple[Family, ...]:
@@ -69,6 +79,7 @@ def allocation_families(attribution: Attribution, hostname: str) -> tuple[Family
         (REPLICAS, _replicas(attribution, hostname)),
         (ALLOCATED_PODS, _allocated_pods(attribution, hostname)),
         (UNMATCHED, _unmatched(attribution, hostname)),
+        (CONFLICTING, _conflicting(attribution, hostname)),
     )
     families = (Family(metric, list(found)) for metric, found in samples)
     return tuple(family for family in families if family.samples)
@@ -141,3 +152,8 @@ def _allocated_pods(attribution: Attribution, hostname: str) -> Iterator[Sample]
 def _unmatched(attribution: Attribution, hostname: str) -> Iterator[Sample]:
     for resource, reason, count in attribution.unmatched:
         yield UNMATCHED.sample(count, resource=resource, reason=reason, hostname=hostname)
+
+
+def _conflicting(attribution: Attribution, hostname: str) -> Iterator[Sample]:
+    if count := sum(state.sharing == "unknown" for state in attribution.states):
+        yield CONFLICTING.sample(count, hostname=hostname)

@@ -101,6 +101,13 @@ def test_a_lost_gpu_that_no_other_one_replaced_is_found():
     assert {INVENTORY[lookup.find(parse(text, indices=True).target)] for text in ("0", "nvidia4", f"GPU-{U}")} == {GPU}
 
 
+@pytest.mark.parametrize("device_id", ["0000:77:00.0", "nvidia7"])
+def test_a_gpu_whose_address_or_number_is_unknown_may_be_meant(device_id):
+    unnamed = Device("GPU-x", index=7, pci_bus_id="", minor=-1, model="NVIDIA H200")
+    found = DeviceLookup((GPU, unnamed)).find(parse(device_id).target)
+    assert found == Unmatched("no_such_gpu", frozenset({1}))
+
+
 def test_a_device_of_another_vendor_makes_no_device_uncertain():
     assert DeviceLookup(INVENTORY).find(OtherVendorDevice("card0-1")) == Unmatched("other_vendor")
 

@@ -94,6 +94,16 @@ def test_ids_without_a_device_are_counted_by_resource_and_reason():
     ]
 
 
+def test_devices_with_contradicting_allocations_are_counted():
+    two_pods = allocated("job-1", "GPU-0") + allocated("svc-1", "GPU-0")
+    whole_and_replica = allocated("c", "GPU-1") + allocated("d", "GPU-1::0")
+    name = "gpugauge_devices_with_conflicting_allocations"
+    assert sample_lines((U0, U1), two_pods + whole_and_replica)[-1] == name + '{hostname="node-1"} 2'
+    assert not any(
+        name in line for line in sample_lines((U0, U1), allocated("a", "GPU-0") + allocated("b", "GPU-1::0"))
+    )
+
+
 def test_nothing_is_exposed_while_the_allocations_are_unknown():
     assert sample_lines((U0, U1), None) == []
 
@@ -116,6 +126,7 @@ def test_the_metrics_have_the_names_and_the_kind_of_the_contract():
         "gpugauge_allocation_replicas",
         "gpugauge_device_allocated_pods",
         "gpugauge_unmatched_device_ids",
+        "gpugauge_devices_with_conflicting_allocations",
     ]
     assert {metric.kind for metric in METRICS} == {Kind.GAUGE}
     assert all(metric.help.endswith(".") for metric in METRICS)
