@@ -1,7 +1,7 @@
 """A kubelet that serves only the PodResources API: a real gRPC server on a unix socket, for the demo and for tests.
 
-Like the real one it lists in random order, one entry per device, and also pods without devices. Tests can make its
-calls fail.
+Like the real one it lists in random order, one entry per device, and also pods without devices, through v1 and
+v1alpha1. Tests can make its calls fail.
 """
 
 import random
@@ -58,10 +58,18 @@ class SimulatedKubelet:
     """Serves what `allocations()` returns at each List. A context manager; can be started again after a stop."""
 
     def __init__(
-        self, socket_path: Path, allocations: Callable[[], Iterable[KubeletAllocation]], seed: int | None = None
+        self,
+        socket_path: Path,
+        allocations: Callable[[], Iterable[KubeletAllocation]],
+        seed: int | None = None,
+        *,
+        v1: bool = True,
     ) -> None:
-        """`seed` makes the random order reproducible."""
+        """`seed` makes the random order reproducible; without `v1` it is a kubelet before Kubernetes 1.20."""
         self.behavior = NORMAL
+        self.v1 = v1
+        self.methods: list[str] = []
+        """What was called since the start, in order, whether it exists or not."""
         self.calls = 0
         """How many Lists were requested, successful or not."""
         self._path = socket_path
@@ -77,8 +85,12 @@ class SimulatedKubelet:
         socket finds a listener.
         """
         threads = ThreadPoolExecutor(8, "simulated-kubelet")
-        server = grpc.server(threads)
-        add_PodResourcesListerServicer_to_server(_Lister(self._list), server)  # type: ignore[no-untyped-call]  # generated
+        self.methods = []
+        server = grpc.server(threads, interceptors=[_Recorder(self.methods)])
+        lister = _Lister(self._list)
+        server.add_generic_rpc_handlers([_alpha_service(lister)])
+        if self.v1:
+            add_PodResourcesListerServicer_to_server(lister, server)  # type: ignore[no-untyped-call]  # generated
         hidden = self._path.with_name(f".{self._path.name}.new")
         server.add_insecure_port(f"unix:{quote(str(hidden))}")
         server.start()
@@ -142,6 +154,29 @@ class _Lister(PodResourcesListerServicer):
     ) -> api.ListPodResourcesResponse:
         del request  # it has no fields
         return self._respond(context)
+
+
+class _Recorder(grpc.ServerInterceptor):
+    """Writes down every call before it is known whether there is such a method."""
+
+    def __init__(self, methods: list[str]) -> None:
+        self._methods = methods
+
+    def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], T],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> T:
+        self._methods.append(handler_call_details.method)
+        return continuation(handler_call_details)
+
+
+def _alpha_service(lister: _Lister) -> grpc.GenericRpcHandler:
+    """The same List as v1alpha1, which has the same fields."""
+    handler = grpc.unary_unary_rpc_method_handler(
+        lister.List, api.ListPodResourcesRequest.FromString, api.ListPodResourcesResponse.SerializeToString
+    )
+    return grpc.method_handlers_generic_handler("v1alpha1.PodResourcesLister", {"List": handler})
 
 
 def _wait(seconds: float, context: grpc.ServicerContext) -> None:

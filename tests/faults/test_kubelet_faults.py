@@ -7,8 +7,8 @@ import pytest
 
 from exporter.backoff import LONGEST_PAUSE
 from exporter.node.attribution.allocation import KEEP_SECONDS, LastKnownAllocations
-from exporter.node.attribution.kubelet import ANSWER_BYTES, DEADLINE_SECONDS, EMPTY_LIST_SECONDS, MAX_ALLOCATIONS
 from exporter.node.attribution.kubelet_api.podresources_pb2 import ContainerDevices, ListPodResourcesResponse
+from exporter.node.attribution.kubelet_reason import ANSWER_BYTES, DEADLINE_SECONDS, EMPTY_LIST_SECONDS, MAX_ALLOCATIONS
 from simulators.kubelet import NORMAL, RATE_LIMITED, ListBehavior
 from tests.clock import Clock
 from tests.exporter.node.exporter_process import INTERVAL_MS

@@ -14,7 +14,8 @@ import msgspec
 
 from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.kubelet import Kubelet, KubeletReason
+from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.attribution.kubelet_reason import KubeletReason
 from exporter.node.config import NodeConfig
 from exporter.node.counters_source import counters_name, counters_source
 from exporter.node.counters_watch import LoadedCounters, UnusableCountersError

@@ -7,7 +7,7 @@ from exporter.gpu_names import ResourcePatterns
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.device_id import parse, placed_by_scheduler, reference
 from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
-from exporter.node.attribution.kubelet import KubeletReason
+from exporter.node.attribution.kubelet_reason import KubeletReason
 from exporter.node.dcgm.address import Address
 from exporter.node.dcgm.probe import refusal
 from exporter.node.doctor.examination import Examination

@@ -9,7 +9,7 @@ from exporter.collection_loop import Collected
 from exporter.exposition.exporter_metrics import ConfigState
 from exporter.exposition.render import render
 from exporter.metric import Family, Labels
-from exporter.node.attribution.kubelet import KubeletReason
+from exporter.node.attribution.kubelet_reason import KubeletReason
 from exporter.node.attribution.metrics import INFO, UNMATCHED
 from exporter.node.dcgm.reasons import DcgmReason
 from exporter.node.devices.labels import LabelStyle

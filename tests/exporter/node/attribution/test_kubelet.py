@@ -16,7 +16,7 @@ import pytest
 
 from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocation, LastKnownAllocations
-from exporter.node.attribution.kubelet import ANSWER_BYTES, DEADLINE_SECONDS, MAX_ALLOCATIONS, Kubelet, KubeletReason
+from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     ContainerDevices,
     ContainerResources,
@@ -27,6 +27,7 @@ from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import (
     PodResourcesListerServicer,
     add_PodResourcesListerServicer_to_server,
 )
+from exporter.node.attribution.kubelet_reason import ANSWER_BYTES, DEADLINE_SECONDS, MAX_ALLOCATIONS, KubeletReason
 from exporter.source import SourceError
 from simulators.kubelet import NORMAL, RATE_LIMITED, ListBehavior, SimulatedKubelet
 

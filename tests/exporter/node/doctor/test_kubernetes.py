@@ -2,7 +2,7 @@
 
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.device_lookup import UnmatchedReason
-from exporter.node.attribution.kubelet import KubeletReason
+from exporter.node.attribution.kubelet_reason import KubeletReason
 from exporter.node.doctor import kubernetes
 from exporter.node.doctor.reasons import DoctorReason
 from exporter.source import SourceError

@@ -1,0 +1,77 @@
+"""Decodes the kubelet's answer to List: which device of a GPU resource was given to which container. No I/O."""
+
+from collections.abc import Iterator
+
+from exporter.gpu_names import GpuResources
+from exporter.node.attribution.allocation import Allocation, Allocations
+from exporter.node.attribution.device_id import names_gpu
+from exporter.node.attribution.kubelet_api.podresources_pb2 import (
+    ContainerDevices,
+    ContainerResources,
+    DynamicResource,
+    ListPodResourcesResponse,
+)
+from exporter.node.attribution.kubelet_reason import MAX_ALLOCATIONS, KubeletReason
+from exporter.source import SourceError
+
+
+def listed_allocations(answer: ListPodResourcesResponse, gpus: GpuResources) -> Allocations:
+    """Return the devices and claim allocations of every pod that are GPUs.
+
+    Raises SourceError where there are too many, and google.protobuf.message.DecodeError.
+    """
+    return _distinct(_allocations(answer, gpus))
+
+
+def _distinct(found: Iterator[Allocation]) -> Allocations:
+    """Sort the allocations and leave out repetitions. Raises SourceError where there are too many.
+
+    A part of them is no answer: the devices of the others would look unallocated.
+    """
+    distinct: set[Allocation] = set()
+    for allocation in found:
+        distinct.add(allocation)
+        if len(distinct) > MAX_ALLOCATIONS:
+            raise SourceError(
+                KubeletReason.TOO_MANY_ALLOCATIONS,
+                f"the kubelet lists more than {MAX_ALLOCATIONS} allocations of GPU devices",
+            )
+    return tuple(sorted(distinct))
+
+
+def _allocations(answer: ListPodResourcesResponse, gpus: GpuResources) -> Iterator[Allocation]:
+    """Every allocation, as listed. Allocations have names in common: each access to a field makes a new text."""
+    resources = _Resources(gpus)
+    for pod in answer.pod_resources:
+        namespace, name = pod.namespace, pod.name
+        for container in pod.containers:
+            if container.devices or container.dynamic_resources:
+                container_name = container.name
+                for resource, device_id in _devices(container, resources):
+                    yield Allocation(namespace, name, container_name, resource, device_id)
+
+
+class _Resources(dict[str, str]):
+    """The resources of one answer: each name with itself where it means GPUs, else with an empty text.
+
+    A node lists a thousand devices of few resources: whether a name means GPUs is decided once for each.
+    """
+
+    def __init__(self, gpus: GpuResources) -> None:
+        self._gpus = gpus
+
+    def __missing__(self, name: str) -> str:
+        self[name] = found = name if names_gpu(name, self._gpus) else ""
+        return found
+
+
+def _devices(container: ContainerResources, resources: _Resources) -> Iterator[tuple[str, str]]:
+    """Decode one entry after another, so that no more than one of other resources is in memory. Raises DecodeError."""
+    for entry in map(ContainerDevices.FromString, container.devices):
+        if resource := resources[entry.resource_name]:
+            for device_id in entry.device_ids:
+                yield resource, device_id
+    for claim in map(DynamicResource.FromString, container.dynamic_resources):
+        for device in claim.claim_resources:
+            if driver := resources[device.driver_name]:
+                yield driver, f"{device.pool_name}/{device.device_name}"
