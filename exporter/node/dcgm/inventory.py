@@ -31,6 +31,8 @@ class EngineInventory:
     """(reason, message)."""
     complete: bool = True
     """Whether every readable GPU and MIG device could be identified."""
+    lacks_uuids: bool = False
+    """Whether a compute instance has no UUID now, so that the kubelet's id of it matches no device."""
 
     @property
     def readable(self) -> tuple[int, ...]:
@@ -71,6 +73,7 @@ class DeviceList:
         self._entities_of_gpu: dict[int, tuple[Entity, ...]] = {}
         self._down: list[str] = []
         self._complete = True
+        self._lacks_uuids = False
         self._unnamed: list[int] = []
         """Engine ids of unreadable GPUs without a UUID."""
         self._problems: list[tuple[str, str]] = []
@@ -133,6 +136,7 @@ class DeviceList:
             tuple(self._down),
             tuple(self._problems),
             self._complete,
+            self._lacks_uuids,
         )
 
     def _unidentified(self, gpu_id: int) -> None:
@@ -167,6 +171,7 @@ class DeviceList:
         """Yield a GPU instance and, where several compute instances share it, each of those."""
         compute_instances = list(self._children(row.entity))
         uuids = tuple(filter(None, (self._text(child.entity, field_ids.UUID) for child in compute_instances)))
+        self._lacks_uuids |= len(uuids) < len(compute_instances)
         profile = self._text(row.entity, field_ids.NAME)
         yield _instance(gpu, row.gi, -1, profile, uuids), row.entity
         if len(compute_instances) > 1:

@@ -40,7 +40,10 @@ from exporter.node.devices.readings import (
 )
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
-"""Seconds between two attempts to discover and watch again because samples were stale or a device had no identity."""
+"""Seconds between two attempts to discover and watch again because samples were stale or a device had no identity.
+
+Also between two attempts to read the UUIDs of compute instances that had none.
+"""
 
 
 class EngineSession:
@@ -65,6 +68,7 @@ class EngineSession:
         self._p2p_problems: tuple[tuple[str, str], ...] = ()
         self._suspect: Sequence[WatchTarget] = ()
         self._rewatch = Backoff(FIRST_PAUSE, LONGEST_PAUSE, clocks.steady)
+        self._naming = Backoff(FIRST_PAUSE, LONGEST_PAUSE, clocks.steady)
 
     def read(self) -> Readings:
         """Read everything once. Raises SourceError."""
@@ -123,6 +127,7 @@ class EngineSession:
             anew = self._topology is not None and self._topology.detached != topology.detached
             self._topology = None  # so that a failure half-way is not taken for a finished discovery
             self._rewatch.reset()  # only watching again what did not change waits longer each time
+            self._naming.reset()
             self._sampling.wanted = self._wanted
             self._components = find_components(self._connection, self._wanted, self._selections)
             self._watch(self._discovered(topology), anew=anew)
@@ -131,7 +136,7 @@ class EngineSession:
             self._watch_changed()
         # A MIG device made again with the same ids and profile does not change the topology. Its watch is the old one,
         # whose value no longer changes (4.6.0, source), so it becomes stale.
-        elif (self._suspect or not self._is_complete()) and self._rewatch.due:
+        elif self._may_have_changed():
             self._watch_again(self._discovered(topology))
         else:
             self._sampling.retry()
@@ -150,6 +155,8 @@ class EngineSession:
         self._system_values = self._read_system(self._system_fields())
         inventory = discover(self._connection, topology, self._known, self._driver(), self._live)
         self._known.remember(inventory)
+        if inventory.lacks_uuids:
+            self._naming.failed()
         return inventory
 
     def _watch(self, inventory: EngineInventory, *, anew: bool = False) -> None:
@@ -176,6 +183,12 @@ class EngineSession:
         else:
             self._sampling.watch_again(self._suspect)
             self._rewatch.failed()
+
+    def _may_have_changed(self) -> bool:
+        """Whether it is time for another discovery although the topology is the same."""
+        if self._inventory.lacks_uuids and self._naming.due:
+            return True
+        return bool(self._suspect or not self._is_complete()) and self._rewatch.due
 
     def _is_complete(self) -> bool:
         """Whether another discovery could not find more."""
