@@ -3,7 +3,8 @@
 The parser, the environment, `--help` and docs/flags.md are made from these rows.
 """
 
-from exporter.cluster_flags import API_SERVER, INTERVAL, LEASE, METADATA_LABELS, RESOURCE_NAMES
+from exporter.attribution_flags import ATTRIBUTION
+from exporter.cluster_flags import API_SERVER, INTERVAL, LEASE, METADATA_LABELS
 from exporter.config import DEFAULT_INTERVAL_SECONDS, DEFAULT_READ_SECONDS, DEFAULT_WRITE_SECONDS
 from exporter.flag import Command, Flag
 from exporter.flag_values import (
@@ -16,15 +17,12 @@ from exporter.flag_values import (
     FILES,
     HOST_ENGINE,
     MILLISECONDS,
-    NAMES,
     OPTIONAL_ADDRESS,
-    RESOURCE_PATTERNS,
     SELECTION,
     WINDOW,
     choice,
     text_value,
 )
-from exporter.gpu_names import RESERVATION_NAMESPACES
 from exporter.ignored_flags import IGNORED
 from exporter.label_flags import LABELS
 
@@ -195,39 +193,6 @@ READING = (
         FILE,
         "scenario of --source simulated: a built-in name or a file",
         variable="GPUGAUGE_SCENARIO",
-    ),
-)
-ATTRIBUTION = (
-    Flag("kubernetes", BOOLEAN, "attribute devices to pods", "k", "DCGM_EXPORTER_KUBERNETES"),
-    Flag(
-        "pod-resources-kubelet-socket",
-        text_value("PATH"),
-        "the kubelet's PodResources socket",
-        "",
-        "DCGM_POD_RESOURCES_KUBELET_SOCKET",
-        "/var/lib/kubelet/pod-resources/kubelet.sock",
-    ),
-    RESOURCE_NAMES,
-    Flag(
-        "index-resource-names",
-        RESOURCE_PATTERNS,
-        "those of the resource names that mean GPUs whose device ids are indices of GPUs, as NVML counts them; `*` "
-        "stands for any text. Of other resources, a bare number is an unknown id",
-        variable="GPUGAUGE_INDEX_RESOURCE_NAMES",
-    ),
-    Flag(
-        "reservation-namespaces",
-        NAMES,
-        "namespaces of the pods that occupy GPUs of which a scheduler gives out parts (KAI, Run:ai): these GPUs are "
-        "shared, and their users are not known",
-        variable="GPUGAUGE_RESERVATION_NAMESPACES",
-        default=",".join(RESERVATION_NAMESPACES),
-    ),
-    Flag(
-        "hpc-job-mapping-dir",
-        text_value("FOLDER"),
-        "folder with a file for each GPU that has its HPC jobs, for the label hpc_job",
-        variable="DCGM_HPC_JOB_MAPPING_DIR",
     ),
 )
 JSON = Flag("json", BOOLEAN, "write JSON")

@@ -43,6 +43,8 @@ class NodeConfig:
     """The fields that the configuration file lists, in place of a counters file."""
     kubernetes: bool
     """Whether devices are attributed to pods."""
+    kubelet_root: str
+    """Folder of the kubelet."""
     kubelet_socket: str
     remote: str | None
     """Address of a host engine; None means that no host engine was named."""
@@ -106,7 +108,8 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         service_account=service_account(environment),
         fields=file.fields if listed else None,
         kubernetes=arguments.kubernetes,
-        kubelet_socket=arguments.pod_resources_kubelet_socket,
+        kubelet_root=arguments.kubelet_root,
+        kubelet_socket=_kubelet_socket(arguments),
         remote=arguments.remote_hostengine_info or None,
         scenario=Path(arguments.scenario) if arguments.scenario else None,
         libdcgm=Path(arguments.libdcgm) if arguments.libdcgm else None,
@@ -156,6 +159,13 @@ def _pace(arguments: Arguments, file: NodeConfigFile) -> Pace:
     least = MIN_INTERVAL_MS / 1000
     groups = [replace(group, seconds=max(group.seconds, least)) for group in file.groups]
     return pace_of(max(_default_interval(arguments, file), least), groups)
+
+
+def _kubelet_socket(arguments: Arguments) -> str:
+    """The socket that is named, else the usual one below the kubelet's folder."""
+    if "pod-resources-kubelet-socket" in arguments.given:
+        return str(arguments.pod_resources_kubelet_socket)
+    return f"{arguments.kubelet_root.rstrip('/')}/pod-resources/kubelet.sock"
 
 
 def _warnings(arguments: Arguments, file: NodeConfigFile, environment: Mapping[str, str]) -> Iterator[str]:

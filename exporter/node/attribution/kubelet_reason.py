@@ -26,7 +26,7 @@ class KubeletReason(Reason):
     SOCKET_MISSING = (
         "socket_missing",
         "The kubelet's PodResources socket is not there, or is not a socket.",
-        "Mount the host's /var/lib/kubelet/pod-resources folder, not the socket file; check that the kubelet runs.",
+        "Mount the kubelet's folder pod-resources, not the socket; check --kubelet-root, and that the kubelet runs.",
     )
     NO_PERMISSION = (
         "no_permission",

@@ -16,9 +16,9 @@ from exporter.node.doctor.reasons import DoctorReason
 from exporter.node.doctor.sources import NO_READINGS
 from exporter.source import SourceError
 
-PLUGINS = "/var/lib/kubelet/device-plugins"
-DRA = "/var/lib/kubelet/plugins/gpu.nvidia.com/dra.sock"
-"""The socket of NVIDIA's DRA driver, which makes a device plugin unnecessary."""
+PLUGINS = "device-plugins"
+DRA = "plugins/gpu.nvidia.com/dra.sock"
+"""The socket of NVIDIA's DRA driver, which makes a device plugin unnecessary. Both are below the kubelet's folder."""
 CONNECT_SECONDS = 1.0
 SHOWN = 3
 NOT_ASKED = "--kubernetes is not given"
@@ -37,21 +37,25 @@ def _kubelet(examination: Examination) -> Iterable[Finding]:
 def _device_plugin(examination: Examination) -> Iterable[Finding]:
     if not examination.config.kubernetes:
         return [skipped(NOT_ASKED)]
-    root = examination.root
-    if not root.exists(PLUGINS):
-        return [skipped(f"{PLUGINS} cannot be seen from here: mount it to have it examined")]
-    found = [name for name in root.names(PLUGINS) if _of_gpus(name, examination.config.resource_names)]
+    root, plugins = examination.root, _below_kubelet(examination, PLUGINS)
+    if not root.exists(plugins):
+        return [skipped(f"{plugins} cannot be seen from here: mount it to have it examined")]
+    found = [name for name in root.names(plugins) if _of_gpus(name, examination.config.resource_names)]
     if not found:
-        if root.exists(DRA):
+        if root.exists(_below_kubelet(examination, DRA)):
             return [ok("NVIDIA's DRA driver has a socket; there is no device plugin")]
-        others = [name for name in root.names(PLUGINS) if name.endswith(".sock") and name != "kubelet.sock"]
-        detail = f"{PLUGINS} has {', '.join(others) if others else 'no plugin socket'}"
+        others = [name for name in root.names(plugins) if name.endswith(".sock") and name != "kubelet.sock"]
+        detail = f"{plugins} has {', '.join(others) if others else 'no plugin socket'}"
         return [failed(DoctorReason.DEVICE_PLUGIN_MISSING, detail)]
     refused = [name for name in found if refusal(_address(examination, name), CONNECT_SECONDS) is not None]
     if refused == found:
         return [failed(DoctorReason.DEVICE_PLUGIN_MUTE, ", ".join(found))]
     # The plugin of before may have left its socket beside that of now, as GKE's does, whose names have a time.
     return [ok(", ".join(name for name in found if name not in refused))]
+
+
+def _below_kubelet(examination: Examination, path: str) -> str:
+    return f"{examination.config.kubelet_root.rstrip('/')}/{path}"
 
 
 def _of_gpus(name: str, resource_names: tuple[str, ...]) -> bool:
@@ -63,7 +67,7 @@ def _of_gpus(name: str, resource_names: tuple[str, ...]) -> bool:
 
 
 def _address(examination: Examination, name: str) -> Address:
-    return Address(str(examination.root.path(f"{PLUGINS}/{name}")), is_unix=True)
+    return Address(str(examination.root.path(_below_kubelet(examination, f"{PLUGINS}/{name}"))), is_unix=True)
 
 
 def _allocations(examination: Examination) -> Iterator[Finding]:

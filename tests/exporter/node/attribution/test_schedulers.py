@@ -1,18 +1,13 @@
 """Devices that a scheduler chooses or gives out in parts, ids that are indices, and other vendors' devices."""
 
-import re
-
 import pytest
 
-from exporter.cli import parse
-from exporter.config import ConfigError
 from exporter.gpu_names import ResourcePatterns, gpu_resources
 from exporter.node.attribution.attribute import (
     AllocationState,
     AttributionRules,
     attribute,
 )
-from exporter.node.config import node_config
 from exporter.node.devices.labels import NO_CONTAINER
 from tests.exporter.node.attribution.node_devices import (
     GPU,
@@ -75,20 +70,3 @@ def test_a_device_of_another_vendor_is_counted_and_makes_no_gpu_uncertain():
     found = attribute((U0,), allocated("a", "0000:03:00.0", resource="amd.com/gpu"), rules)
     assert found.unmatched == (("amd_com_gpu", "other_vendor", 1),)
     assert state_of(U0, found).pods == 0
-
-
-def config(*argv):
-    return node_config(parse(argv, {}), {})
-
-
-@pytest.mark.parametrize("flag", ["--nvidia-resource-names", "--index-resource-names"])
-@pytest.mark.parametrize("name", ["*", "**", "*/*"])
-def test_a_resource_name_that_would_mean_every_resource_is_rejected(flag, name):
-    with pytest.raises(ConfigError, match=re.escape(f"{name!r} would mean every resource")):
-        config("--kubernetes", f"{flag}=nvidia.com/x,{name}")
-
-
-def test_index_resources_and_reservation_namespaces_are_flags():
-    found = config("--index-resource-names", "a.com/*,b.com/gpu", "--reservation-namespaces", "x,y")
-    assert (found.index_resources, found.reservation_namespaces) == (("a.com/*", "b.com/gpu"), ("x", "y"))
-    assert config().reservation_namespaces == ("kai-resource-reservation", "runai-reservation")

@@ -75,6 +75,7 @@ def test_the_idle_threshold_is_that_of_the_rules_and_the_dashboards():
         (AllocationState(sharing="time-slicing", pods=2), 0.5, "shared"),
         (AllocationState(sharing="mps", pods=1), None, "shared"),
         (AllocationState(sharing="fraction", pods=1), 0.0, "shared"),
+        (AllocationState(sharing="fraction"), 0.5, "shared"),  # a reservation pod occupies it
         (AllocationState(sharing="unknown", pods=2), 0.5, "unknown"),
         (AllocationState(), 0.5, "unknown"),
     ],

@@ -60,7 +60,7 @@ def test_the_plugins_that_are_there_instead_are_named(node):
 
 def test_nvidias_dra_driver_stands_for_the_device_plugin(node):
     node.file(f"{PLUGINS}/kubelet.sock")
-    node.file(kubernetes.DRA)
+    node.file(f"/var/lib/kubelet/{kubernetes.DRA}")
     assert plugin(node)[0] == "ok"
 
 
@@ -97,3 +97,9 @@ def test_what_cannot_be_known_because_a_scheduler_gives_out_parts_of_gpus_is_nam
         f"a scheduler chooses the GPUs, and none counts as unallocated: {GPU_UUID}-3 of team-a/train-0",
         f"shared, with users that the kubelet does not list: {GPU_UUID} of runai-reservation/r",
     ]
+
+
+def test_a_kubelet_with_another_folder_is_examined_there(node):
+    node.file("/var/lib/k0s/kubelet/device-plugins/rdma.sock")
+    status, _, detail = plugin(node, "--kubelet-root", "/var/lib/k0s/kubelet/")
+    assert (status, detail) == ("failed", "/var/lib/k0s/kubelet/device-plugins has rdma.sock")

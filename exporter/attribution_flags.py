@@ -1,0 +1,49 @@
+"""The flags of the node exporter for attribution to pods and jobs."""
+
+from exporter.cluster_flags import RESOURCE_NAMES
+from exporter.flag import Flag
+from exporter.flag_values import BOOLEAN, NAMES, RESOURCE_PATTERNS, text_value
+from exporter.gpu_names import RESERVATION_NAMESPACES
+
+KUBELET_ROOT = "/var/lib/kubelet"
+ATTRIBUTION = (
+    Flag("kubernetes", BOOLEAN, "attribute devices to pods", "k", "DCGM_EXPORTER_KUBERNETES"),
+    Flag(
+        "pod-resources-kubelet-socket",
+        text_value("PATH"),
+        "the kubelet's PodResources socket",
+        "",
+        "DCGM_POD_RESOURCES_KUBELET_SOCKET",
+        f"{KUBELET_ROOT}/pod-resources/kubelet.sock",
+    ),
+    Flag(
+        "kubelet-root",
+        text_value("FOLDER"),
+        "folder of the kubelet, where its PodResources socket is unless another one is named: k0s, MicroK8s and others "
+        "have one of their own",
+        variable="GPUGAUGE_KUBELET_ROOT",
+        default=KUBELET_ROOT,
+    ),
+    RESOURCE_NAMES,
+    Flag(
+        "index-resource-names",
+        RESOURCE_PATTERNS,
+        "those of the resource names that mean GPUs whose device ids are indices of GPUs, as NVML counts them; `*` "
+        "stands for any text. Of other resources, a bare number is an unknown id",
+        variable="GPUGAUGE_INDEX_RESOURCE_NAMES",
+    ),
+    Flag(
+        "reservation-namespaces",
+        NAMES,
+        "namespaces of the pods that occupy GPUs of which a scheduler gives out parts (KAI, Run:ai): these GPUs are "
+        "shared, and their users are not known",
+        variable="GPUGAUGE_RESERVATION_NAMESPACES",
+        default=",".join(RESERVATION_NAMESPACES),
+    ),
+    Flag(
+        "hpc-job-mapping-dir",
+        text_value("FOLDER"),
+        "folder with a file for each GPU that has its HPC jobs, for the label hpc_job",
+        variable="DCGM_HPC_JOB_MAPPING_DIR",
+    ),
+)
