@@ -25,6 +25,7 @@ _GPU_RESOURCE = re.compile(
     r")|volcano\.sh/vgpu-number",
     re.ASCII,
 )
+_MIG_RESOURCE = re.compile(r"nvidia\.com/mig-(\d+g)\.")
 _GPU_CLASS = re.compile(r"(?:^|[^a-z0-9])(?:v?gpu|mig|nvidia)(?:$|[^a-z])", re.ASCII)
 _SHARES = {
     "nvidia.com/gpumem": WHOLE_GPU,
@@ -74,6 +75,12 @@ class GpuResources:
 def gpu_resources(further: tuple[str, ...] = ()) -> GpuResources:
     """Add the patterns of `--nvidia-resource-names`: `amd.com/*` means every name of that vendor, `*` nothing."""
     return GpuResources(ResourcePatterns(tuple(pattern for pattern in further if pattern.strip("*"))))
+
+
+def mig_slices(name: str) -> str:
+    """The size of the MIG devices of a resource, without their memory: `2g` of `nvidia.com/mig-2g.20gb`, else empty."""
+    match = _MIG_RESOURCE.match(name)
+    return match[1] if match else ""
 
 
 def share_of(name: str) -> str | None:

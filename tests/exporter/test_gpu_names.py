@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.gpu_names import canonical_model, gpu_resources, is_gpu_class, resource_label, share_of
+from exporter.gpu_names import canonical_model, gpu_resources, is_gpu_class, mig_slices, resource_label, share_of
 
 
 @pytest.mark.parametrize(
@@ -183,3 +183,18 @@ def test_resources_are_spelled_as_kube_state_metrics_spells_them():
 @given(st.text())
 def test_a_resource_label_has_only_letters_digits_and_underscores(name):
     assert set(resource_label(name)) <= set(string.ascii_letters + string.digits + "_")
+
+
+@pytest.mark.parametrize(
+    ("name", "slices"),
+    [
+        ("nvidia.com/mig-1g.10gb", "1g"),
+        ("nvidia.com/mig-7g.80gb.shared", "7g"),
+        ("nvidia.com/mig-1g.10gb.me", "1g"),
+        ("nvidia.com/mig-custom", ""),
+        ("nvidia.com/gpu", ""),
+        ("example.com/mig-1g.10gb", ""),
+    ],
+)
+def test_the_size_of_a_mig_device_is_in_the_name_of_its_resource(name, slices):
+    assert mig_slices(name) == slices

@@ -168,7 +168,7 @@ def _match(allocations: Allocations, lookup: DeviceLookup, rules: AttributionRul
         matches.placed_elsewhere |= placed_by_scheduler(allocation.resource, meant.share)
         found = lookup.find(meant.target)
         if isinstance(found, Unmatched):
-            matches.unmatched[resource, allocation.device_id] = found
+            matches.unmatched[resource, allocation.device_id] = lookup.narrowed(found, allocation.resource)
             continue
         container = PodContainer(allocation.namespace, allocation.pod, allocation.container, allocation.pod_uid)
         reserved = allocation.namespace in rules.reservation_namespaces

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from exporter.gpu_names import mig_slices
 from exporter.node.attribution.device_id import (
     ClaimDevice,
     DeviceMinor,
@@ -105,6 +106,17 @@ class DeviceLookup:
             return Unmatched(UnmatchedReason.PARTITIONED, partitions)
         return position
 
+    def narrowed(self, missing: Unmatched, resource: str) -> Unmatched:
+        """Leave out the candidates that a resource rules out: `nvidia.com/mig-2g.20gb` are MIG devices of that size.
+
+        The memory is not compared: sources round it differently.
+        """
+        slices = mig_slices(resource)
+        if not slices:
+            return missing
+        may_be = (p for p in missing.candidates if _may_have(self._inventory[p], slices))
+        return Unmatched(missing.reason, frozenset(may_be))
+
     def _partitions_of(self, device: Device) -> frozenset[int]:
         inside = [p for p, other in enumerate(self._inventory) if _contains(device, other)]
         shared_instances = {self._inventory[p].gi for p in inside if self._inventory[p].ci >= 0}
@@ -154,6 +166,13 @@ def _contains(device: Device, other: Device) -> bool:
     if device.gi < 0:
         return other.gi >= 0
     return other.gi == device.gi and other.ci >= 0
+
+
+def _may_have(device: Device, slices: str) -> bool:
+    """Whether a device has this size, or is a GPU that may have been partitioned after it was read."""
+    if device.gi < 0:
+        return device.mig_enabled is not False
+    return not device.profile or device.ci >= 0 or device.profile.startswith(f"{slices}.")
 
 
 def _names(device: Device) -> Iterator[DeviceTarget]:

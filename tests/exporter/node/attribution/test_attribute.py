@@ -103,6 +103,14 @@ def test_a_mig_device_that_cannot_be_found_is_counted_and_changes_no_other_devic
     assert state_of(M7, found).pods is None
 
 
+def test_devices_of_other_sizes_stay_unallocated_beside_an_unknown_id_of_a_mig_resource():
+    other = instance("GPU-m", 2, 3)
+    found = attribute((U1, M, M7, other), allocated("m", "strange", resource="nvidia.com/mig-2g.20gb"))
+    assert [state.pods for state in found.states] == [0, None, 0, 0]
+    found = attribute((U1, M, M7, other), allocated("m", "strange", resource=MIG))
+    assert [state.pods for state in found.states] == [0, None, None, None]
+
+
 def test_compute_instances_that_share_a_gpu_instance_are_attributed_one_by_one():
     found = attribute((M, M1, M1C0, M1C1), allocated("a", "MIG-c0") + allocated("b", "MIG-c1"))
     assert state_of(M1C0, found) == AllocationState(ExclusiveContainer("team", "a", "main"), "exclusive", 1)

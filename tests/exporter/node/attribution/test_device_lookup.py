@@ -125,3 +125,20 @@ def test_the_order_of_devices_does_not_change_which_one_is_found(inventory, devi
         assert inventory[found] is INVENTORY[expected]
     else:
         assert found.reason == expected.reason
+
+
+@pytest.mark.parametrize(
+    ("resource", "device_id", "candidates"),
+    [
+        ("nvidia.com/mig-1g.18gb", "MIG-nowhere", (GPU, GI7, CI0, CI1, OLD_GI)),
+        ("nvidia.com/mig-1g.20gb.shared", "MIG-nowhere::3", (GPU, GI7, CI0, CI1, OLD_GI)),
+        ("nvidia.com/mig-2g.35gb", "MIG-nowhere", (GPU, CI0, CI1, OLD_GI)),
+        ("nvidia.com/mig-2g.35gb", "all", (GPU, CI0, CI1, OLD_GI)),
+        ("nvidia.com/mig-1g.18gb.me", "MIG-GPU-c/9/0", (GI7, CI0, CI1)),
+        ("nvidia.com/gpu", "all", (GPU, NO_MINOR, GI7, CI0, CI1, OLD_GI)),
+    ],
+)
+def test_an_id_of_a_mig_resource_can_only_mean_mig_devices_of_its_size(resource, device_id, candidates):
+    lookup = DeviceLookup(INVENTORY)
+    missing = lookup.narrowed(lookup.find(parse(device_id).target), resource)
+    assert missing.candidates == frozenset(INVENTORY.index(device) for device in candidates)
