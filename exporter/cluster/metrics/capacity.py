@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from exporter.cluster.kubernetes.node_description import labeled_with_gpus
 from exporter.cluster.kubernetes.records import Node
-from exporter.cluster.scheduling.free_capacity import free_on, requested, schedulable, with_claimable
+from exporter.cluster.scheduling.capacity import capacities
+from exporter.cluster.scheduling.free_capacity import free_on, requested, with_claimable
 from exporter.cluster.scheduling.stranded import loads, stranded
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
@@ -66,14 +67,10 @@ def capacity_families(view: ClusterView) -> list[Family]:
 def _largest_blocks(view: ClusterView) -> Iterator[Sample]:
     if view.nodes is None or view.pods is None:
         return
-    requests = requested(view.pods)
     largest: dict[tuple[str, str], int] = {}
-    for node in view.gpu_nodes():
-        claimable = tuple((each.name, each.free) for each in view.devices.by_node.get(node.name, ()))
-        usable = schedulable(node)
-        for name, free in with_claimable(free_on(node, requests), claimable):
-            key = (resource_label(name), node.description.model)
-            largest[key] = max(largest.get(key, 0), free if usable else 0)
+    for each in capacities(view.gpu_nodes(), view.pods, view.devices.by_node):
+        key = (resource_label(each.resource), each.model)
+        largest[key] = max(largest.get(key, 0), each.largest)
     for (resource, model), free in sorted(largest.items()):
         yield LARGEST_FREE_BLOCK.ordered(free, resource, model)
 

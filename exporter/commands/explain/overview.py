@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from exporter.cluster.scheduling.blocked_work import blocked_work
-from exporter.cluster.scheduling.overview import Capacity, PendingWork, capacities, pending_work
+from exporter.cluster.scheduling.capacity import Capacity, capacities
+from exporter.cluster.scheduling.overview import PendingWork, pending_work
 from exporter.cluster.view import ClusterView
 from exporter.commands.explain.sources import ObjectSource
 from exporter.commands.explain.text import aligned, amounts, as_json, lines, not_seen_text
@@ -24,8 +25,7 @@ def overview(source: ObjectSource, view: ClusterView, answer: WatcherAnswer | No
         raise ConfigError("the pods of all namespaces may not be read; name one pod as NAMESPACE/POD")
     blocked = blocked_work(view.controllers, view.events, view.now)
     pending = pending_work(view.pending, blocked)
-    known = view.nodes is not None and view.pods is not None
-    free = capacities(view.gpu_nodes(), view.pods or (), view.devices.by_node) if known else None
+    free = _capacities(view)
     if free is None and answer is not None:
         free = list(answer.capacities)
     if json:
@@ -37,6 +37,14 @@ def overview(source: ObjectSource, view: ClusterView, answer: WatcherAnswer | No
             }
         )
     return lines([*_pending_text(pending, view.now), "", *capacity_text(free), *not_seen_text(source.not_seen)])
+
+
+def _capacities(view: ClusterView) -> list[Capacity] | None:
+    """The devices that nodes offer; None where the nodes or the pods are not known."""
+    if view.nodes is None or view.pods is None:
+        return None
+    found = capacities(view.gpu_nodes(), view.pods, view.devices.by_node)
+    return [each for each in found if each.offered]
 
 
 def _pending_text(pending: list[PendingWork], now: float) -> Iterable[str]:

@@ -12,7 +12,7 @@ from prometheus_client.samples import Sample
 from exporter.cluster.metrics.leadership import LEADER
 from exporter.cluster.metrics.nodes import ALLOCATABLE, FREE, SCHEDULABLE
 from exporter.cluster.metrics.pending import REASON
-from exporter.cluster.scheduling.overview import Capacity
+from exporter.cluster.scheduling.capacity import Capacity
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.config import ConfigError
 
@@ -66,6 +66,5 @@ def _capacities(samples: Mapping[str, list[Sample]]) -> Iterable[Capacity]:
         labels, key = each.labels, tuple(sorted(each.labels.items()))
         here = (int(each.value), free.get(key, 0), labels.get("node") in usable)
         nodes[labels.get("model", ""), labels.get("resource", "")].append(here)
-    for (model, resource), found in sorted(nodes.items()):
-        if any(count for count, _, _ in found):
-            yield Capacity.of(model, resource, found)
+    found = (Capacity.of(*key, counts) for key, counts in sorted(nodes.items()))
+    return (each for each in found if each.offered)

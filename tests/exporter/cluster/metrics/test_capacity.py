@@ -6,6 +6,7 @@ import pytest
 
 from exporter.cluster.kubernetes.records import ResourceQuota
 from exporter.cluster.metrics.capacity import capacity_families
+from exporter.cluster.scheduling.capacity import capacities
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.view import view_of
 from simulators import objects
@@ -44,6 +45,14 @@ def test_blocks_are_told_apart_by_resource_and_model():
         objects.node("n2", {"nvidia.com/mig-1g.10gb": 7}, objects.gpu_labels("NVIDIA-A100-SXM4-80GB", 1, mig="mixed")),
     ]
     assert sorted(series(view([], nodes), BLOCK).values()) == [7, 8]
+
+
+def test_a_node_whose_gpus_are_all_unhealthy_has_a_block_of_0_and_no_row_in_the_overview():
+    unhealthy = objects.node("n1", {GPU: 8}, H100)
+    unhealthy["status"]["allocatable"][GPU] = "0"
+    given = view([], [unhealthy])
+    assert list(series(given, BLOCK).values()) == [0]
+    assert [each.offered for each in capacities(given.gpu_nodes(), given.pods, {})] == [False]
 
 
 def test_there_is_no_block_while_pods_or_nodes_are_unknown():
