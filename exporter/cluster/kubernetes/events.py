@@ -1,5 +1,6 @@
 """Events: the few reasons that are kept, because nothing else states them."""
 
+from collections.abc import Mapping
 from sys import intern
 
 import msgspec
@@ -46,6 +47,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     """An event about a pod or a controller."""
 
     namespace: str
+    """Its own; the API server accepts an event about an object of a namespace in that namespace alone."""
     kind: str
     """The kind of the object that the event is about."""
     name: str
@@ -77,6 +79,19 @@ class WireEvent(msgspec.Struct, gc=False, rename="camel"):
     series: _Series | None = None
 
 
+def events_about(events: Mapping[str, tuple[Event, ...]], namespace: str, uid: str) -> tuple[Event, ...]:
+    """The events about the object of this namespace that has the uid; `events` are by the uid that they name.
+
+    Who may write events in another namespace can name any uid there, and must not change what is said of this object.
+    """
+    found = events.get(uid, ())
+    return found if all(each.namespace == namespace for each in found) else _of(found, namespace)
+
+
+def _of(events: tuple[Event, ...], namespace: str) -> tuple[Event, ...]:
+    return tuple(each for each in events if each.namespace == namespace)
+
+
 def event(decoded: WireEvent) -> Event | None:
     """Convert an event; return None for one that nobody needs."""
     if decoded.reason not in _KEPT:
@@ -84,7 +99,7 @@ def event(decoded: WireEvent) -> Event | None:
     about, series = decoded.involved_object, decoded.series or _Series()
     seen = (series.last_observed_time, decoded.last_timestamp, decoded.event_time, decoded.metadata.creation_timestamp)
     return Event(
-        intern(about.namespace),
+        intern(decoded.metadata.namespace),
         intern(about.kind),
         about.name,
         about.uid,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from exporter.cluster.kubernetes.controllers import Controller
-from exporter.cluster.kubernetes.events import FAILED_CREATE, Event
+from exporter.cluster.kubernetes.events import FAILED_CREATE, Event, events_about
 from exporter.cluster.kubernetes.records import Amounts
 from exporter.cluster.scheduling.pending_reason import PendingReason
 
@@ -40,7 +40,7 @@ def blocked_work(
         BlockedWork(each.namespace, each.kind, each.name, reason, each.queue, each.requests, each.created)
         for each in found
         if (each.namespace, each.kind, each.name) not in recorded
-        and (reason := _reason(each, events.get(each.uid, ()), now)) is not None
+        and (reason := _reason(each, events_about(events, each.namespace, each.uid), now)) is not None
     ]
 
 

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from exporter.cluster.kubernetes.events import NOMINATED, NOT_TRIGGERED_SCALE_UP, TRIGGERED_SCALE_UP, Event
+from exporter.cluster.kubernetes.events import (
+    NOMINATED,
+    NOT_TRIGGERED_SCALE_UP,
+    TRIGGERED_SCALE_UP,
+    Event,
+    events_about,
+)
 from exporter.cluster.kubernetes.records import Pod
 from exporter.cluster.scheduling.free_capacity import NodeGroup
 from exporter.gpu_names import GpuResources
@@ -51,7 +57,7 @@ def last_word(pod: Pod, cluster: ClusterState) -> str:
     """
     heard = [
         (event.at, event.reason)
-        for event in cluster.events.get(pod.uid, ())
+        for event in events_about(cluster.events, pod.namespace, pod.uid)
         if event.reason in (TRIGGERED_SCALE_UP, NOT_TRIGGERED_SCALE_UP, NOMINATED)
         and cluster.now - event.at <= SCALE_UP_SECONDS
         and not _failed(event, cluster)
@@ -70,5 +76,5 @@ def may_wait_for_nodes(pod: Pod, cluster: ClusterState) -> bool:
     """
     if not cluster.events_known:
         return True
-    events = cluster.events.get(pod.uid, ())
+    events = events_about(cluster.events, pod.namespace, pod.uid)
     return any(event.reason == TRIGGERED_SCALE_UP and not _failed(event, cluster) for event in events)

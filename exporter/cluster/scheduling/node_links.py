@@ -8,7 +8,7 @@ device plugin's own chart and manifest, and of GKE.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from exporter.cluster.kubernetes.events import Event
+from exporter.cluster.kubernetes.events import Event, events_about
 from exporter.cluster.kubernetes.node_description import MIG_CONFIG, MIG_STATE, labeled_devices
 from exporter.cluster.kubernetes.pod_detail import ContainerReport, PodDetail
 from exporter.cluster.kubernetes.records import Node
@@ -86,7 +86,7 @@ class NodeLink(NamedTuple):
 
 
 def links(
-    node: Node, pods: Sequence[PodDetail] | None, events: Mapping[str, Sequence[Event]], *, through_dra: bool
+    node: Node, pods: Sequence[PodDetail] | None, events: Mapping[str, tuple[Event, ...]], *, through_dra: bool
 ) -> list[NodeLink]:
     """All links of a node in order.
 
@@ -110,7 +110,7 @@ def first_broken(found: Iterable[NodeLink]) -> NodeLink | None:
 
 
 def _pod_link(
-    link: PodLink, labels: Mapping[str, str], pods: Sequence[PodDetail] | None, events: Mapping[str, Sequence[Event]]
+    link: PodLink, labels: Mapping[str, str], pods: Sequence[PodDetail] | None, events: Mapping[str, tuple[Event, ...]]
 ) -> NodeLink:
     if pods is None:
         return NodeLink(link.name, "unknown", "the pods of the node may not be read")
@@ -133,11 +133,11 @@ def _has(pod: PodDetail, key: str, value: str) -> bool:
     return (pod.metadata.labels or {}).get(key) == value
 
 
-def _worst(link: PodLink, pods: Sequence[PodDetail], events: Mapping[str, Sequence[Event]]) -> NodeLink:
+def _worst(link: PodLink, pods: Sequence[PodDetail], events: Mapping[str, tuple[Event, ...]]) -> NodeLink:
     for pod in pods:
         problem = pod_problem(pod)
         if problem:
-            text = problem + _last_event(events.get(pod.metadata.uid, ()))
+            text = problem + _last_event(events_about(events, pod.metadata.namespace, pod.metadata.uid))
             return NodeLink(link.name, "broken", text, pod.metadata.namespace, pod.metadata.name)
     meta = pods[0].metadata
     return NodeLink(link.name, "intact", "its pod is ready", meta.namespace, meta.name)

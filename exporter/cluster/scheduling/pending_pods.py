@@ -7,7 +7,7 @@ from itertools import chain
 import msgspec
 
 from exporter.cluster.kubernetes.autoscaler_status import AutoscalerStatus
-from exporter.cluster.kubernetes.events import Event
+from exporter.cluster.kubernetes.events import Event, events_about
 from exporter.cluster.kubernetes.records import Node, Pod
 from exporter.cluster.scheduling.autoscaled import can_come, coming, current, failed_groups
 from exporter.cluster.scheduling.cluster_state import ClusterState
@@ -87,7 +87,7 @@ def _case(pod: Pod, cluster: ClusterState) -> tuple[object, ...]:
     """What the reason depends on. Pods of one workload mostly have the same: each distinct case is decided once."""
     condition = pod.scheduled
     scheduled = None if condition is None else (condition.status, condition.reason, condition.message)
-    events = cluster.events.get(pod.uid)
+    events = events_about(cluster.events, pod.namespace, pod.uid)
     in_gang = (pod.namespace, pod.plan.group.name) in cluster.gangs
     claims = any(not claim.device_class for claim in pod.claims)
     return pod.node, pod.gated, pod.plan, scheduled, pod.constraints, pod.requests, in_gang, claims, events

@@ -5,7 +5,7 @@ volumes that are missing; what keeps the pod off the nodes that have its GPUs; a
 names. What can never be met comes before what is short now.
 """
 
-from exporter.cluster.kubernetes.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS
+from exporter.cluster.kubernetes.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS, events_about
 from exporter.cluster.kubernetes.records import Pod
 from exporter.cluster.scheduling.cluster_state import ClusterState
 from exporter.cluster.scheduling.message import Message, parse
@@ -66,7 +66,7 @@ def _bound(pod: Pod, cluster: ClusterState) -> PendingReason:
         return PendingReason.of(pod.plan.not_started)
     if cluster.node_names is not None and pod.node not in cluster.node_names:
         return PendingReason.NODE_UNAVAILABLE
-    events = cluster.events.get(pod.uid, ())
+    events = events_about(cluster.events, pod.namespace, pod.uid)
     found = {event.reason for event in events if cluster.now - event.at <= _REPEATED_SECONDS}
     if found & SANDBOX_EVENTS:
         return PendingReason.START_FAILED

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from exporter.cluster.kubernetes.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS
+from exporter.cluster.kubernetes.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS, events_about
 from exporter.cluster.kubernetes.pod_detail import detail
 from exporter.cluster.scheduling.explanation import Explanation, explain
 from exporter.cluster.scheduling.pending_pods import PendingPod
@@ -53,7 +53,7 @@ def _start_findings(given: RawObject | None, explanation: Explanation | None, vi
     decoded = None if given is None else detail(given)
     if decoded is None or explanation is None or not explanation.node:
         return []
-    found = view.events.get(decoded.metadata.uid, ())
+    found = events_about(view.events, decoded.metadata.namespace, decoded.metadata.uid)
     events = [event.message for event in found if event.reason in SANDBOX_EVENTS | VOLUME_EVENTS | CLAIM_EVENTS]
     return start_findings(decoded, events, None if view.nodes is None else view.gpu_nodes(), explanation.node)
 

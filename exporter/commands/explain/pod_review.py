@@ -3,6 +3,7 @@
 import msgspec
 
 from exporter.cluster.kubernetes import conversion, wire
+from exporter.cluster.kubernetes.events import events_about
 from exporter.cluster.kubernetes.pod_detail import detail
 from exporter.cluster.kubernetes.records import Pod
 from exporter.cluster.scheduling.device_claims import with_claims
@@ -23,7 +24,7 @@ def mistakes(given: RawObject | None, view: ClusterView) -> tuple[SpecFinding, .
     pod = _record(given, view)
     nodes = None if view.nodes is None else view.gpu_nodes()
     groups = () if pod is None else node_groups(nodes or (), requested(view.pods or ()), [pod], view.devices)
-    events = view.events.get(found.metadata.uid, ())
+    events = events_about(view.events, found.metadata.namespace, found.metadata.uid)
     messages = (found.status.message or "", *(event.message for event in events))
     return review(PodReview(found, view.gpus, pod, nodes, groups, messages, view.gpu_pools))
 

@@ -176,12 +176,20 @@ def test_a_pod_that_only_waits_is_named_with_its_last_event(tmp_path):
     events = [
         {
             "kind": "Event",
-            "metadata": {"name": f"e{age}", "creationTimestamp": objects.stamp(NOW - age)},
+            "metadata": {
+                "name": f"e{age}",
+                "namespace": namespace,
+                "creationTimestamp": objects.stamp(NOW - age),
+            },
             "involvedObject": {"kind": "Pod", "uid": waiting["metadata"]["uid"]},
             "reason": "FailedMount",
             "message": text,
         }
-        for age, text in ((60, message), (600, "older"))
+        for namespace, age, text in (
+            (waiting["metadata"]["namespace"], 60, message),
+            (waiting["metadata"]["namespace"], 600, "older"),
+            ("team-b", 10, "forged"),
+        )
     ]
     (link, *_) = found(tmp_path, node(NO_GPUS), [*operator(driver=waiting), *events])["links"]
     assert link["text"] == (
