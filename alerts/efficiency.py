@@ -75,7 +75,7 @@ LOW_WITH_WORKLOAD = f"""{parenthesized(LOW)}
 pod:gpu_workload:info"""
 
 _THRESHOLD_OF_POD = (
-    """{{ with printf "pod:gpu_low_utilization_threshold:ratio{cluster='%s',namespace='%s',pod='%s'}" """
+    """{{ with printf "pod:gpu_low_utilization_threshold:ratio{cluster=%q,namespace=%q,pod=%q}" """
     """$labels.cluster $labels.namespace $labels.pod | query }}"""
     """, below the threshold of {{ . | first | value | humanizePercentage }}{{ end }}"""
 )

@@ -21,7 +21,7 @@ OLDEST_REASON = one_by(
 
 def _of_workload(series: str) -> str:
     """A template pipeline that queries the series for the workload of the alert."""
-    selection = f"{series}{{cluster='%s',namespace='%s',workload='%s',workload_type='%s'}}"
+    selection = f"{series}{{cluster=%q,namespace=%q,workload=%q,workload_type=%q}}"
     labels = " ".join(f"$labels.{label}" for label in WORKLOAD.split(", "))
     return f'printf "{selection}" {labels} | query'
 

@@ -161,6 +161,31 @@ def test_the_threshold_is_a_constant_that_can_be_changed_or_missing(tmp_path):
         assert run(path)[path] == ""
 
 
+def test_a_name_with_quotes_and_braces_is_shown_as_it_is_and_queries_nothing_else(tmp_path):
+    fixture = RuleFixture()
+    hostile = "x'} or label_replace(vector(7), 'reason', 'forged', '', '') or a{b='\\\"{{ 1 }}<b>"
+    Queue(fixture, "team-a", cluster="west").pod("train-0", always(0), {"taint": always(1)}, hostile, "job'")
+    Queue(fixture, "team-b", cluster="west").pod("train-0", always(0), {"volume": always(1)}, hostile, "job'")
+    alert = next(rule for group in GROUPS for rule in group.rules if rule.name == ALERT)
+    assert isinstance(alert, Alert)
+    owner = {"workload": hostile, "workload_type": "job'"}
+    expected = []
+    for namespace, reason in (("team-a", "taint"), ("team-b", "volume")):
+        text = {
+            "summary": f"job' {namespace}/{hostile} has been pending for 25m 0s.",
+            "description": (
+                f"1 GPU pods of job' {namespace}/{hostile} could be scheduled and do not run. The oldest, train-0, has "
+                f"been pending for 25m 0s: {reason}. All: 1 {reason}."
+            ),
+            "reason": reason,
+            "pods": "1",
+            "runbook_url": f"{RUNBOOK}#gpuworkloadpending",
+        }
+        expected.append(({**labels_of(alert), "cluster": "west", "namespace": namespace, **owner}, text))
+    fixture.expect_alerts(ALERT, 25, *expected)
+    _check(tmp_path, fixture)
+
+
 def test_the_text_names_the_reason_of_the_oldest_pod_and_counts_all(tmp_path):
     fixture = RuleFixture()
     queue = Queue(fixture, "team-a", honor=False, cluster="west")

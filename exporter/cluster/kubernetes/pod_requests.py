@@ -1,5 +1,6 @@
 """Computes how many GPUs a pod requests, by the rule of the scheduler. No I/O, no state."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from exporter.cluster.kubernetes import quantity
@@ -19,6 +20,8 @@ _CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 _FRACTIONS = ("gpu-fraction", "gpu-memory")
 """Annotations with which a pod asks KAI or Run:ai for a part of a GPU."""
 _FRACTION_DEVICES = "gpu-fraction-num-devices"
+_COUNT = re.compile(r"0{0,9}[1-9]\d{0,3}", re.ASCII)
+"""More than 9,999 GPUs in one pod are no number of devices: an annotation may have any digits."""
 
 
 def pod_requests(containers: Iterable[WireContainer], init: Iterable[WireContainer], gpus: GpuResources) -> Amounts:
@@ -48,7 +51,7 @@ def fraction(annotations: Mapping[str, str | None]) -> Amounts:
     if not any(annotations.get(key) for key in _FRACTIONS):
         return ()
     devices = annotations.get(_FRACTION_DEVICES) or ""
-    return ((GPU_FRACTION, max(1, int(devices)) if devices.isascii() and devices.isdigit() else 1),)
+    return ((GPU_FRACTION, int(devices) if _COUNT.fullmatch(devices) else 1),)
 
 
 def _requests(containers: Iterable[WireContainer], init: Iterable[WireContainer], count: Count) -> Amounts:

@@ -18,6 +18,9 @@ _BY_LABEL = (
 _JOBSET = "jobset.sigs.k8s.io/jobset-name"
 _TRAINJOB_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 _SCHEDULED_JOB = re.compile(r"(.+)-(\d{8,9})", re.ASCII)
+_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
+"""A name of an object that makes pods: a DNS subdomain of at most 253 characters."""
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}", re.ASCII)
 _MINUTE = 60
 _WEEK = 7 * 24 * 3600
 
@@ -27,11 +30,12 @@ def workload_of(
 ) -> tuple[str, str]:
     """Return (workload, workload type), the type in lower case.
 
-    A pod without a controller, or whose controller is its node, is its own workload, of type `pod`. `created` is the
-    pod's creation in seconds since the epoch.
+    A pod without a controller, or whose controller is its node, is its own workload, of type `pod`. So is one whose
+    reference no controller could have written: the API server takes any text there. `created` is the pod's creation in
+    seconds since the epoch.
     """
     owner = next((each for each in owners or () if each.controller), None)
-    if owner is None or owner.kind in ("", "Node") or not owner.name:
+    if owner is None or owner.kind == "Node" or not (_NAME.fullmatch(owner.name) and _KIND.fullmatch(owner.kind)):
         return name, "pod"
     for label, workload_type in _BY_LABEL:
         if value := labels.get(label):

@@ -134,6 +134,8 @@ def test_a_resource_named_after_a_device_class_asks_for_its_devices():
         ({"gpu-memory": "2000"}, (("gpu-fraction", 1),)),
         ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, (("gpu-fraction", 2),)),
         ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "many"}, (("gpu-fraction", 1),)),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "9" * 5_000}, (("gpu-fraction", 1),)),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "10000"}, (("gpu-fraction", 1),)),
         ({"gpu-fraction": ""}, ()),
         ({"gpu-fraction-num-devices": "2"}, ()),
         ({}, ()),

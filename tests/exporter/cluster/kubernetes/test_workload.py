@@ -49,6 +49,12 @@ MINUTE = int(CREATED) // 60
         ),
         (OwnerReference("StatefulSet", "nb", controller=True), {"notebook-name": "nb"}, ("nb", "notebook")),
         (OwnerReference("", "", controller=True), {}, ("p", "pod")),
+        (OwnerReference("Job", "x'} or vector(1)", controller=True), {}, ("p", "pod")),
+        (OwnerReference("Job", "a" * 254, controller=True), {}, ("p", "pod")),
+        (OwnerReference("Job", "two\nlines", controller=True), {}, ("p", "pod")),
+        (OwnerReference("<b>", "x", controller=True), {}, ("p", "pod")),
+        (OwnerReference("K" * 64, "x", controller=True), {}, ("p", "pod")),
+        (OwnerReference("PyTorchJob", "ft.v1-2", controller=True), {}, ("ft.v1-2", "pytorchjob")),
     ],
 )
 def test_the_workload_of_a_pod_is_found_from_its_controller_and_labels(owner, labels, expected):
