@@ -37,4 +37,11 @@ LEASE = Flag(
     "Lease by which several replicas agree which one exposes what is known of the cluster; not needed for one replica",
     variable="GPUGAUGE_LEASE",
 )
+PRICES = Flag(
+    "prices",
+    FILE,
+    "YAML file with rows of model, pool, capacity_type, currency, per_hour and valid_from, for "
+    "gpugauge_price_per_hour; read again when it changes",
+    variable="GPUGAUGE_PRICES",
+)
 INTERVAL = Flag("interval", SECONDS, "seconds between collections", default=f"{DEFAULT_INTERVAL_SECONDS:.0f}")

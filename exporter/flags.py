@@ -4,7 +4,7 @@ The parser, the environment, `--help` and docs/flags.md are made from these rows
 """
 
 from exporter.attribution_flags import ATTRIBUTION
-from exporter.cluster_flags import API_SERVER, INTERVAL, LEASE, METADATA_LABELS
+from exporter.cluster_flags import API_SERVER, INTERVAL, LEASE, METADATA_LABELS, PRICES
 from exporter.config import DEFAULT_INTERVAL_SECONDS, DEFAULT_READ_SECONDS, DEFAULT_WRITE_SECONDS
 from exporter.flag import Command, Flag
 from exporter.flag_values import (
@@ -222,6 +222,7 @@ _COMMANDS = (
             "replicas": (LEASE,),
             "collections": (INTERVAL,),
             "labels of info series": METADATA_LABELS,
+            "prices": (PRICES,),
         },
     ),
     Command(

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from exporter.config import (
@@ -74,6 +75,8 @@ class ClusterConfig:
     """The labels of nodes that say where they stand."""
     lease: LeaseName | None = None
     """The lease of which one replica exposes what is known of the cluster; None where there is only one replica."""
+    prices: Path | None = None
+    """The file with the prices of GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ def watcher_config(arguments: Arguments, environment: Mapping[str, str]) -> Watc
         namespace_labels=arguments.namespace_labels,
         node_labels=arguments.node_labels,
         lease=LeaseName(*arguments.lease) if arguments.lease else None,
+        prices=Path(arguments.prices) if arguments.prices else None,
     )
     _check_api_server(cluster, environment)
     return WatcherConfig(

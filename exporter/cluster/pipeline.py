@@ -11,6 +11,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import replace
 
 from exporter.cluster.config import ClusterConfig, WatcherConfig
 from exporter.cluster.kubernetes.api import KubernetesApi, jitter, open_api
@@ -24,6 +25,7 @@ from exporter.cluster.leadership.keeper import LeaseKeeper, LeaseView, Surroundi
 from exporter.cluster.leadership.reasons import LEASE_SOURCE
 from exporter.cluster.metrics.families import families
 from exporter.cluster.metrics.leadership import leader_family
+from exporter.cluster.prices.watch import PricesWatch
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.scheduling.pending_pods import unknown_texts
 from exporter.cluster.status import cluster_page
@@ -59,6 +61,7 @@ class ClusterPipeline:
         self._malformed_log = OnceLog(_LOG)
         self._unknown_log = OnceLog(_LOG)
         self._history = ClusterHistory()
+        self._prices = PricesWatch(config.prices, clock) if config.prices else None
         kinds = object_kinds(self._gpus, config.namespace_labels)
         self._stores = tuple(ObjectStore(kind.name, wall, clock, kind.optional) for kind in kinds)
         self._reflectors = tuple(
@@ -113,7 +116,8 @@ class ClusterPipeline:
         for thread in self._threads:
             thread.supervise()
         stores = self._views()
-        view = view_of(now, self._gpus, stores, self._history)
+        prices = None if self._prices is None else self._prices.current()
+        view = replace(view_of(now, self._gpus, stores, self._history), prices=prices)
         lease = None if self._keeper is None else self._keeper.view
         found = tuple(self._families(view, lease))
         known = (health(stores),) if lease is None else (health(stores), lease_health(lease))

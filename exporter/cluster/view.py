@@ -12,6 +12,7 @@ from exporter.cluster.kubernetes.events import Event
 from exporter.cluster.kubernetes.node_pools import NodePool
 from exporter.cluster.kubernetes.records import Namespace, Node, OtherPod, Overrides, Pod, ResourceQuota
 from exporter.cluster.kubernetes.store import StoreView
+from exporter.cluster.prices.price import PricesInUse
 from exporter.cluster.scheduling.admission import with_admission
 from exporter.cluster.scheduling.device_claims import DeviceObjects, offered, with_claims
 from exporter.cluster.scheduling.history import ClusterHistory, PodFailure, PodRejection, Workload
@@ -67,6 +68,8 @@ class ClusterView:
     quotas: tuple[ResourceQuota, ...] = ()
     """Quotas of GPUs."""
     stores: tuple[StoreView, ...] = ()
+    prices: PricesInUse | None = None
+    """What GPUs cost; None without a price list."""
 
     def gpu_nodes(self) -> list[Node]:
         """The nodes that offer GPUs, or should, by name; none while the nodes are not known."""

@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
+from exporter import regular_file
 from exporter.config import Arguments, ConfigError, ConfigFileError
 from exporter.config_node import parse
 from exporter.node.config_file import reader as config_file
 from exporter.node.config_file.content import NodeConfigFile
 from exporter.node.counters_watch import MAX_COUNTERS_BYTES
-from exporter.node.devices import regular_file
 from exporter.node.devices.computed_metrics import COMPUTED, HEALTH_STATUS
 from exporter.node.devices.counters_file import (
     CheckedRow,
@@ -28,9 +28,9 @@ from exporter.node.devices.counters_file import (
 )
 from exporter.node.devices.field import fields_by_name
 from exporter.node.devices.raw_row import RawRow
-from exporter.node.devices.regular_file import UnreadableFileError
 from exporter.node.devices.watch_intervals import mismatches, pace_of
 from exporter.node.nvml.read_fields import read_fields
+from exporter.regular_file import UnreadableFileError
 from exporter.web import config_file as web_config_file
 from exporter.web.live_settings import made_of
 from exporter.web.tls import TlsError

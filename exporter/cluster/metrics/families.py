@@ -11,6 +11,7 @@ from exporter.cluster.metrics import (
     nodes,
     pending,
     pods,
+    prices,
     reflectors,
 )
 from exporter.cluster.view import ClusterView
@@ -24,6 +25,7 @@ METRICS = (
     *nodes.METRICS,
     *capacity.METRICS,
     *maintenance.METRICS,
+    *prices.METRICS,
     *reflectors.METRICS,
     *leadership.METRICS,
 )
@@ -43,6 +45,7 @@ def families(view: ClusterView, config: ClusterConfig, malformed: list[Malformed
         *nodes.node_families(view, config.node_labels),
         *capacity.capacity_families(view),
         *maintenance.maintenance_families(view),
+        *prices.price_families(view),
         *reflectors.reflector_families(view.stores),
     ]
     return [family for family in found if family.samples]

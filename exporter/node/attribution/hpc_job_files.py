@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from exporter import regular_file
 from exporter.background import Starter, in_background
-from exporter.node.devices import regular_file
-from exporter.node.devices.regular_file import UnreadableFileError
 from exporter.reason import Reason
+from exporter.regular_file import UnreadableFileError
 
 NAME = "hpc_jobs"
 """The label `source` of the problems."""

@@ -8,14 +8,15 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from exporter import regular_file
 from exporter.config import MAX_INTERVAL_SECONDS, ConfigFileError
 from exporter.config_node import ConfigNode, parse
 from exporter.duration import parse_duration
 from exporter.node.config_file.content import FieldList, NodeConfigFile
-from exporter.node.devices import counters_yaml, regular_file
+from exporter.node.devices import counters_yaml
 from exporter.node.devices.raw_row import shown
-from exporter.node.devices.regular_file import UnreadableFileError
 from exporter.node.devices.watch_intervals import WatchInterval
+from exporter.regular_file import UnreadableFileError
 
 MAX_BYTES = 1 << 20
 """The largest configuration file: as much as a ConfigMap can hold."""

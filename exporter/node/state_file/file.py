@@ -11,10 +11,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from exporter.node.devices import regular_file
-from exporter.node.devices.regular_file import UnreadableFileError
+from exporter import regular_file
 from exporter.node.state_file.content import RememberedNode, decode, encode
 from exporter.node.state_file.reasons import StateFileError, StateFileReason
+from exporter.regular_file import UnreadableFileError
 
 MAX_BYTES = 4 << 20
 """The largest state file: some twenty times that of a node with 16 GPUs of seven MIG devices each."""

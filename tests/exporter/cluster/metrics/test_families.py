@@ -1,6 +1,7 @@
 """All metric families of the watcher, from a view of the cluster."""
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from exporter.cluster.kubernetes.records import Load, OtherPod, Overrides, Resou
 from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.metrics.families import METRICS, families
 from exporter.cluster.metrics.leadership import LEADER
+from exporter.cluster.prices.price import Price, PriceList, PricesInUse
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.scheduling.waits import Waits
 from exporter.cluster.view import with_pending
@@ -102,6 +104,10 @@ def cluster():
         owners={"team-a": ("vision", "cc-7", "")},
         waits={("team-a", "nvidia_com_gpu", "2-4"): Waits([1, 0, 2, 0, 0, 0, 0, 1], 100_600.5)},
         other_pods=(OtherPod("m1", Load(cpu=500_000, memory=2**30)),),
+        prices=PricesInUse(
+            PriceList((Price("NVIDIA-H100-80GB-HBM3", "big", "spot", "EUR", 2.35, date(2027, 1, 1)),), ("one",)),
+            successful=True,
+        ),
         quotas=(ResourceQuota("team-b", "gpus", ((GPU, 16),), ((GPU, 3),)),),
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.node.devices.regular_file import UnreadableFileError, read
+from exporter.regular_file import UnreadableFileError, read
 
 LIMIT = 100
 
