@@ -138,6 +138,8 @@ class Family:
 
     metric: Metric
     samples: Sequence[Sample]
+    left_out: int = 0
+    """How many samples are left out because there are too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,8 @@ class LargeFamily:
     metric: Metric
     make: Callable[[], Iterator[Sample]]
     """May be called more than once, and from another thread: what it reads must not change."""
+    left_out: int = 0
+    """As in `Family`."""
 
     @property
     def samples(self) -> Iterator[Sample]:
@@ -172,6 +176,8 @@ class HistogramFamily:
     bounds: tuple[float, ...]
     """In ascending order, without infinity."""
     series: Sequence[tuple[Labels, Distribution]]
+    left_out: int = 0
+    """How many histograms are left out because there are too many."""
 
     @property
     def samples(self) -> Iterator[Sample]:

@@ -38,6 +38,18 @@ class LeaseName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SeriesLimits:
+    """How many series one metric may have, by what its labels name: more than clusters have, and not without end."""
+
+    pods: int = 200_000
+    nodes: int = 20_000
+    of_namespaces: int = 5_000
+    """Of metrics that name a namespace, and a workload, a queue or a reason of it."""
+    waits: int = 1_000
+    """Histograms; each is nine series."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterConfig:
     """Where the API server is, what counts as a GPU, and how much is exposed.
 
@@ -77,6 +89,7 @@ class ClusterConfig:
     """The lease of which one replica exposes what is known of the cluster; None where there is only one replica."""
     prices: Path | None = None
     """The file with the prices of GPUs."""
+    limits: SeriesLimits = SeriesLimits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from exporter.cluster.metrics import (
     blocked_work,
     capacity,
     leadership,
+    limits,
     maintenance,
     namespaces,
     nodes,
@@ -26,6 +27,7 @@ METRICS = (
     *capacity.METRICS,
     *maintenance.METRICS,
     *prices.METRICS,
+    *limits.METRICS,
     *reflectors.METRICS,
     *leadership.METRICS,
 )
@@ -37,15 +39,17 @@ def families(view: ClusterView, config: ClusterConfig, malformed: list[Malformed
     found: list[AnyFamily] = [
         *pending.pending_families(view, config),
         *blocked_work.blocked_work_families(view),
-        *pods.pod_families(view),
+        *pods.pod_families(view, config.limits.pods),
         *namespaces.namespace_families(view),
         pods.failure_family(view),
         pods.wait_family(view),
         pods.malformed_family(malformed),
-        *nodes.node_families(view, config.node_labels),
+        *nodes.node_families(view, config.node_labels, config.limits.nodes),
         *capacity.capacity_families(view),
         *maintenance.maintenance_families(view),
         *prices.price_families(view),
         *reflectors.reflector_families(view.stores),
     ]
+    found = [limits.limited(family, config.limits) for family in found]
+    found.append(limits.left_out_family(found))
     return [family for family in found if family.samples]

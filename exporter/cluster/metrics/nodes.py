@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-from exporter.cluster.config import NODE_NAMES, Keys
+from exporter.cluster.config import NODE_NAMES, Keys, SeriesLimits
 from exporter.cluster.kubernetes.metadata_labels import node_values
 from exporter.cluster.kubernetes.records import Amounts, Node
+from exporter.cluster.metrics.limits import most_first
 from exporter.cluster.scheduling.device_claims import DeviceCount
 from exporter.cluster.scheduling.free_capacity import Requested, free_on, requested, schedulable, with_claimable
 from exporter.cluster.view import ClusterView
@@ -38,14 +39,15 @@ INFO = metric(
 METRICS = (CAPACITY, ALLOCATABLE, REQUESTED, FREE, SCHEDULABLE, INFO)
 
 
-def node_families(view: ClusterView, keys: Keys) -> list[LargeFamily]:
+def node_families(view: ClusterView, keys: Keys, most: int = SeriesLimits().nodes) -> list[LargeFamily]:
     """The families; none while the nodes are not known, no requested and free GPUs while the pods are not.
 
-    `keys` are those of the labels that say where a node stands.
+    `keys` are those of the labels that say where a node stands. Of more nodes than `most`, those with the most GPUs.
     """
     if view.nodes is None:
         return []
-    nodes = view.gpu_nodes()
+    every = view.gpu_nodes()
+    nodes = most_first(every, most, lambda node: (-sum(count for _, count in node.capacity), node.name))
     by_node = view.devices.by_node
     return [
         _family(CAPACITY, nodes, lambda n: with_claimable(n.capacity, _claimable(by_node.get(n.name), "capacity"))),
@@ -54,7 +56,7 @@ def node_families(view: ClusterView, keys: Keys) -> list[LargeFamily]:
         ),
         *_requested_and_free(nodes, view),
         LargeFamily(SCHEDULABLE, lambda: (SCHEDULABLE.sample(int(schedulable(n)), node=n.name) for n in nodes)),
-        LargeFamily(INFO, lambda: (_info(node, keys) for node in nodes)),
+        LargeFamily(INFO, lambda: (_info(node, keys) for node in nodes), left_out=len(every) - len(nodes)),
     ]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.records import Pod
+from exporter.cluster.metrics.limits import fairest
 from exporter.cluster.metrics.pods import labels_of
 from exporter.cluster.scheduling.history import Workload, workload_of
 from exporter.cluster.scheduling.node_selection import demanded_model
@@ -78,8 +79,6 @@ ADMISSION_FAILURES = metric(
 )
 PendingKey = tuple[str, str, str, str]
 """(namespace, resource, model, reason)."""
-_MOST_WORKLOADS = 5000
-"""How many workloads have a series of their own at most: those that are pending longest."""
 UNKNOWN = metric(
     "gpugauge_scheduler_messages_unknown",
     Kind.GAUGE,
@@ -102,7 +101,7 @@ def pending_families(view: ClusterView, config: ClusterConfig) -> list[Family]:
         Family(SINCE, [sample for each in own for sample in _since(each)]),
         Family(REASON, [_reason(each) for each in own]),
         Family(UNTRACKED, [UNTRACKED.sample(others)]),
-        Family(WORKLOAD_SINCE, list(_workloads_since(view, config))),
+        _workloads_since(view, config),
         Family(ADMISSION_FAILURES, _admission_failures(view)),
         Family(UNKNOWN, [UNKNOWN.sample(len({pod.uid for pod, _ in unknown_texts(view.pods, view.gpus)}))]),
     ]
@@ -124,16 +123,23 @@ def _tracked(view: ClusterView, config: ClusterConfig) -> tuple[list[PendingPod]
     return own, len(longest) - len(tracked)
 
 
-def _workloads_since(view: ClusterView, config: ClusterConfig) -> Iterable[Sample]:
-    """One for each resource that pending pods of the workload ask for."""
+def _workloads_since(view: ClusterView, config: ClusterConfig) -> Family:
+    """One for each resource that pending pods of the workload ask for, of the workloads that are pending longest."""
     resources: dict[Workload, set[str]] = defaultdict(set)
     for each in view.pending:
         resources[workload_of(each.pod)].update(resource for resource, _ in _by_label(each.pod))
-    long = [each for each in view.pending_since.items() if each[1] < view.now - config.tracked_after]
-    for (namespace, name, kind), since in sorted(long, key=lambda each: (each[1], each[0]))[:_MOST_WORKLOADS]:
-        for resource in sorted(resources[namespace, name, kind]):
-            labels = {**namespace_labels(namespace), **workload_labels(name, kind), "resource": resource}
-            yield WORKLOAD_SINCE.sample(since, **labels)
+    long = sorted(
+        (each for each in view.pending_since.items() if each[1] < view.now - config.tracked_after),
+        key=lambda each: (each[1], each[0]),
+    )
+    # Before samples are made: a hundred thousand workloads take too much memory as samples.
+    kept = fairest(long, config.limits.of_namespaces, lambda each: each[0][0], lambda each: (each[1], each[0]))
+    samples = [
+        WORKLOAD_SINCE.sample(since, **namespace_labels(key[0]), **workload_labels(*key[1:]), resource=resource)
+        for key, since in kept
+        for resource in sorted(resources[key])
+    ]
+    return Family(WORKLOAD_SINCE, samples, left_out=len(long) - len(kept))
 
 
 def _admission_failures(view: ClusterView) -> list[Sample]:

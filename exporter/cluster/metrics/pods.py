@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from exporter.cluster.config import SeriesLimits
 from exporter.cluster.kubernetes.overrides import (
     ALERT,
     EXEMPTION,
@@ -14,6 +15,7 @@ from exporter.cluster.kubernetes.overrides import (
     workload_class,
 )
 from exporter.cluster.kubernetes.records import Overrides, Pod
+from exporter.cluster.metrics.limits import fairest
 from exporter.cluster.scheduling.waits import BOUNDS
 from exporter.cluster.view import ClusterView
 from exporter.identity_labels import NAMESPACE, POD, WORKLOAD, namespace_labels, pod_labels, pod_values
@@ -75,13 +77,14 @@ _NONE = Overrides()
 METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, FAILURES, WAIT, MALFORMED)
 
 
-def pod_families(view: ClusterView) -> list[LargeFamily]:
-    """The families of single pods; none while the pods are not known."""
+def pod_families(view: ClusterView, most: int = SeriesLimits().pods) -> list[LargeFamily]:
+    """The families of single pods, of the oldest where there are more than `most`; none while they are not known."""
     if view.pods is None:
         return []
-    pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))
+    every = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))
+    pods = fairest(every, most, lambda pod: pod.namespace, lambda pod: (pod.created, pod.uid))
     return [
-        LargeFamily(INFO, lambda: _infos(pods, view)),
+        LargeFamily(INFO, lambda: _infos(pods, view), left_out=len(every) - len(pods)),
         LargeFamily(
             START, lambda: (START.ordered(pod.started, *_values(pod)) for pod in pods if pod.started is not None)
         ),

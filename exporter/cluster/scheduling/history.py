@@ -20,7 +20,7 @@ _GONE_SECONDS = 900.0
 """How long a workload without pods is remembered: a controller makes its pods anew within that time."""
 _LOST_NODE_SECONDS = 7 * 86400.0
 _MOST_WORKLOADS = 20_000
-_MOST_COUNTS = 2_000
+_MOST_COUNTS = 20_000
 _MOST_SHAPES = 200
 
 

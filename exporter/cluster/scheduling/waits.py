@@ -10,7 +10,8 @@ from exporter.gpu_names import resource_label
 BOUNDS = (10.0, 60.0, 300.0, 900.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 """Seconds: few, because each is a series per namespace, resource and size."""
 _SIZES = ((1, "1"), (4, "2-4"), (8, "5-8"))
-_MOST_GROUPS = 2_000
+_MOST_GROUPS = 20_000
+"""Bounds the memory; how many are exposed is limited with all other series."""
 
 WaitGroup = tuple[str, str, str]
 """(namespace, resource as a label value, size)."""
@@ -39,7 +40,7 @@ class SchedulingWaits:
     _groups: dict[WaitGroup, Waits] = field(default_factory=dict)
 
     def update(self, pods: Iterable[Pod]) -> Mapping[WaitGroup, Waits]:
-        """Count the pods that are newly bound. Returns the waits of all groups, of which there are 2,000 at most."""
+        """Count the pods that are newly bound. Returns the waits of all groups, of which there are 20,000 at most."""
         bound = {pod.uid: pod for pod in pods if pod.node and pod.scheduled is not None}
         if self._known is not None:
             for uid in bound.keys() - self._known:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from exporter.cluster.config import ClusterConfig
+from exporter.cluster.config import ClusterConfig, SeriesLimits
 from exporter.cluster.kubernetes.controllers import Controller
 from exporter.cluster.kubernetes.node_description import model
 from exporter.cluster.kubernetes.overrides import EXEMPTION, THRESHOLD, WORKLOAD_CLASS, malformed
@@ -30,7 +30,9 @@ MIG = "nvidia.com/mig-1g.10gb"
 H100 = objects.gpu_labels("NVIDIA-H100-80GB-HBM3", 8)
 T4 = objects.gpu_labels("Tesla T4-SHARED", 1, "time-slicing", 4)
 FULL = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
-CONFIG = ClusterConfig(node_labels={"zone": "topology.kubernetes.io/zone", "rack": "example.com/rack"})
+CONFIG = ClusterConfig(
+    node_labels={"zone": "topology.kubernetes.io/zone", "rack": "example.com/rack"}, limits=SeriesLimits(waits=1)
+)
 
 
 def series_of(given, config=CONFIG):
@@ -102,7 +104,10 @@ def cluster():
         rejected=(rejected,),
         failed=(failed,),
         owners={"team-a": ("vision", "cc-7", "")},
-        waits={("team-a", "nvidia_com_gpu", "2-4"): Waits([1, 0, 2, 0, 0, 0, 0, 1], 100_600.5)},
+        waits={
+            ("team-a", "nvidia_com_gpu", "2-4"): Waits([1, 0, 2, 0, 0, 0, 0, 1], 100_600.5),
+            ("team-a", "nvidia_com_gpu", "9+"): Waits([1, 0, 0, 0, 0, 0, 0, 0], 5.5),
+        },
         other_pods=(OtherPod("m1", Load(cpu=500_000, memory=2**30)),),
         prices=PricesInUse(
             PriceList((Price("NVIDIA-H100-80GB-HBM3", "big", "spot", "EUR", 2.35, date(2027, 1, 1)),), ("one",)),

@@ -89,9 +89,9 @@ def test_the_smallest_of_too_many_counts_are_dropped():
     for _ in range(2):
         rejections.update([])
         rejections.update([rejected("often")])
-    rejections.update([rejected(f"p{number}", f"n{number}") for number in range(3000)])
+    rejections.update([rejected(f"p{number}", f"n{number}") for number in range(21_000)])
     counts = rejections.update([])
-    assert len(counts) == 2000
+    assert len(counts) == 20_000
     assert counts["team-a", "n1", "train"] >= 2
 
 
