@@ -128,6 +128,7 @@ def with_pending(view: ClusterView, history: ClusterHistory) -> ClusterView:
     if view.pods is None:
         return view
     pending = tuple(pending_pods(replace(objects_of(view), lost_nodes=lost)))
+    _end_what_is_gone(view, history)
     return replace(
         view,
         pending=pending,
@@ -136,6 +137,18 @@ def with_pending(view: ClusterView, history: ClusterHistory) -> ClusterView:
         failures=history.failures.update(view.failed),
         waits=history.waits.update(view.pods),
     )
+
+
+def _end_what_is_gone(view: ClusterView, history: ClusterHistory) -> None:
+    """Forget what was counted of namespaces and nodes that are gone, but not while these are not known.
+
+    A pod that is still there speaks for its node, whose loss may be why it failed.
+    """
+    pods = (*(view.pods or ()), *view.rejected, *view.failed)
+    if view.namespaces is not None:
+        history.end_with_namespaces({*view.namespaces, *(pod.namespace for pod in pods)}, view.now)
+    if view.nodes is not None:
+        history.end_with_nodes({*(node.name for node in view.nodes), *(pod.node for pod in pods)}, view.now)
 
 
 def _records(stores: tuple[StoreView, ...], name: str, type_: type[R]) -> tuple[R, ...] | None:

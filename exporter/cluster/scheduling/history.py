@@ -89,6 +89,25 @@ class PodCounts(Generic[K]):
             self._counts = Counter(dict(self._counts.most_common(_MOST_COUNTS)))
         return dict(self._counts)
 
+    def keep(self, wanted: Callable[[K], bool]) -> None:
+        """Forget all other counts."""
+        self._counts = Counter({key: count for key, count in self._counts.items() if wanted(key)})
+
+
+@dataclass(slots=True)
+class Presence:
+    """Which names were there lately: what is counted of an object ends some time after the object."""
+
+    _seen: dict[str, float] = field(default_factory=dict)
+
+    def update(self, names: Iterable[str], now: float) -> None:
+        """Note the names that are there. Those that are gone for 15 minutes are no longer there."""
+        self._seen.update(dict.fromkeys(names, now))
+        self._seen = {name: at for name, at in self._seen.items() if now - at <= _GONE_SECONDS}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._seen
+
 
 @dataclass(slots=True)
 class LostNodes:
@@ -121,3 +140,17 @@ class ClusterHistory:
     failures: PodCounts[PodFailure] = field(default_factory=lambda: PodCounts(lambda pod: (pod.node, pod.failure)))
     lost_nodes: LostNodes = field(default_factory=LostNodes)
     waits: SchedulingWaits = field(default_factory=SchedulingWaits)
+    namespaces: Presence = field(default_factory=Presence)
+    nodes: Presence = field(default_factory=Presence)
+
+    def end_with_namespaces(self, names: Iterable[str], now: float) -> None:
+        """Forget what was counted of namespaces other than these, which are gone for a while."""
+        self.namespaces.update(names, now)
+        self.rejections.keep(lambda key: key[0] in self.namespaces)
+        self.waits.keep(lambda group: group[0] in self.namespaces)
+
+    def end_with_nodes(self, names: Iterable[str], now: float) -> None:
+        """Forget what was counted of nodes other than these, which are gone for a while."""
+        self.nodes.update(names, now)
+        self.rejections.keep(lambda key: key[1] in self.nodes)
+        self.failures.keep(lambda key: key[0] in self.nodes)

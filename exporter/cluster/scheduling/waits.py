@@ -1,7 +1,7 @@
 """Counts how long GPU pods waited from when they could be scheduled until they were bound to a node. No I/O."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from exporter.cluster.kubernetes.records import Pod
@@ -47,6 +47,10 @@ class SchedulingWaits:
                 self._add(bound[uid])
         self._known = set(bound)
         return self._groups
+
+    def keep(self, wanted: Callable[[WaitGroup], bool]) -> None:
+        """Forget the waits of all other groups."""
+        self._groups = {group: waits for group, waits in self._groups.items() if wanted(group)}
 
     def _add(self, pod: Pod) -> None:
         condition = pod.scheduled
