@@ -1,5 +1,6 @@
 """The price file: its rows, which of them are valid, and what a mistake costs."""
 
+import re
 from datetime import date
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from exporter.cluster.prices.price import Price, valid_on
 from exporter.cluster.prices.price_file import price_list
 from exporter.config import ConfigFileError
 
+DOCUMENT = Path(__file__).parents[4] / "docs/prices.md"
 H100 = "NVIDIA-H100-80GB-HBM3"
 ROW = f"- {{model: {H100}, currency: EUR, per_hour: 2.35, valid_from: 2027-01-01}}\n"
 
@@ -33,6 +35,14 @@ def test_a_row_has_a_price_and_may_name_a_pool_and_how_it_is_bought():
     assert found.prices == (price("2027-01-01"), price("2026-12-31", 1.0, H100, "training", "spot", "USD"))
     assert found.problems == ()
     assert read("prices:" + text.replace("\n", "\n  ")) == found
+
+
+def test_the_example_of_the_documents_can_be_used():
+    (example,) = re.findall(r"^```yaml\n(.*?)^```$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    found = read(example)
+    assert found.problems == ()
+    amounts = {day: [each.per_hour for each in valid_on(date(day, 6, 1), found.prices)] for day in (2025, 2026, 2027)}
+    assert amounts == {2025: [], 2026: [2.35, 0.98], 2027: [2.1, 0.98]}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "prices:", "prices: []", "\ufeff[]"])
