@@ -40,7 +40,8 @@ from exporter.node.simulation.scenario import Scenario, parse
 from exporter.source import SourceError
 from tests.fakes.build import build
 from tests.fakes.engine_socket import EngineSocket
-from tests.fakes.scenario_table import VARIABLE, table
+from tests.fakes.scenario_table import VARIABLE
+from tests.fakes.table_bytes import table
 
 STEP = 10.0
 """Seconds of simulated time from one collection to the next."""

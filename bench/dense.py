@@ -21,7 +21,7 @@ from exporter.node.devices.readings import Readings
 from exporter.node.reader.supervisor import Reader
 from exporter.node.simulation.scenario import load
 from exporter.source import SourceError
-from tests.fakes.scenario_table import known_fields
+from tests.fakes.table_bytes import known_fields
 
 FIELDS = 143
 INTERVAL = 1.0

@@ -27,7 +27,24 @@ DCGM_SOURCES = (
     "open_gpus.c",
     "table_reader.c",
 )
-NVML_SOURCES = ("libnvidia_ml.c", "libnvidia_ml_system_events.c", "open_gpus.c", "table_reader.c")
+NVML_SOURCES = (
+    "libnvidia_ml_session.c",
+    "libnvidia_ml_system.c",
+    "libnvidia_ml_table.c",
+    "libnvidia_ml_gpu.c",
+    "libnvidia_ml_mig.c",
+    "libnvidia_ml_memory.c",
+    "libnvidia_ml_value.c",
+    "libnvidia_ml_clock.c",
+    "libnvidia_ml_error.c",
+    "libnvidia_ml_field_values.c",
+    "libnvidia_ml_p2p.c",
+    "libnvidia_ml_gpm.c",
+    "libnvidia_ml_events.c",
+    "libnvidia_ml_system_events.c",
+    "open_gpus.c",
+    "table_reader.c",
+)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ import yaml
 
 from exporter.node.devices.field import fields as known_fields
 from tests.fakes.dcgm_client import CI, FV, GI, GPU, LIVE, SECOND_US, Engine
-from tests.fakes.scenario_table import BLANK_FLOAT, BLANK_INT, SENTINELS, VARIABLE
+from tests.fakes.scenario_table import VARIABLE
+from tests.fakes.table_bytes import BLANK_FLOAT, BLANK_INT, SENTINELS
 
 QUESTIONS = yaml.safe_load((Path(__file__).parent / "recorded_calls.yaml").read_text())
 EPOCH = 1000

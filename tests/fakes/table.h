@@ -1,4 +1,4 @@
-/* The scenario table: one moment of a scenario, as scenario_table.py writes it and the fake libraries read it.
+/* The scenario table: one moment of a scenario, as table_bytes.py makes it and the fake libraries read it.
  *
  * Little-endian, every record of a fixed size and 8-byte aligned. The file named by the environment variable
  * GPUGAUGE_FAKE_TABLE is replaced by rename, so an open file never changes: open it again for each call. Sections begin

@@ -6,7 +6,8 @@ from itertools import count
 
 from exporter.node.simulation.scenario import load, parse
 from tests.fakes.build import build
-from tests.fakes.scenario_table import HEADER, ScenarioTable, known_fields
+from tests.fakes.scenario_table import ScenarioTable
+from tests.fakes.table_bytes import HEADER, known_fields
 
 EMPTY = parse('{"about": "nothing", "devices": []}', "test.json")
 

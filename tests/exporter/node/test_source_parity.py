@@ -30,7 +30,8 @@ from tests.exporter.node.scenario_flow import (
 from tests.exporter.node.test_golden_expositions import BLANK_NUMBERS, BLANK_TEXT
 from tests.fakes.build import build
 from tests.fakes.engine_socket import EngineSocket
-from tests.fakes.scenario_table import VARIABLE, known_fields, table
+from tests.fakes.scenario_table import VARIABLE
+from tests.fakes.table_bytes import known_fields, table
 from tests.waiting import until
 
 NOT_IN_SCENARIOS = {

@@ -9,7 +9,7 @@ from tests.exporter.node.dcgm.fixture import EngineFixture
 from tests.exporter.node.nvml.fixture import config, samples
 from tests.exporter.node.nvml.test_source import MORE_FROM_NVML, has_value, near
 from tests.exporter.node.read_fields import NOT_IN_NVML, READ
-from tests.fakes.scenario_table import known_fields
+from tests.fakes.table_bytes import known_fields
 
 OF_THE_NODE = {number for number, field in READ.items() if field.scope == "system"}
 NEWER_THAN_THE_ENGINE = READ.keys() - {field.id for field in known_fields("4.2.3")} - OF_THE_NODE

@@ -8,7 +8,7 @@ from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.scenario import load, parse
 from exporter.node.simulation.source import readings as simulated
 from tests.exporter.node.nvml.fixture import config, samples, with_events
-from tests.fakes.scenario_table import HEADER, INSTANCE
+from tests.fakes.table_bytes import HEADER, INSTANCE
 
 
 def by_instance(readings):

@@ -1,0 +1,105 @@
+/* Field values of the fake libnvidia-ml, among them the counters of NVLinks. */
+#define _GNU_SOURCE
+#include "libnvidia_ml.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+struct field_value {
+    unsigned id, scope;
+    int64_t timestamp_us, latency_us;
+    unsigned type;
+    ret_t code;
+    union { double d; unsigned ui; unsigned long long ull; } value;
+};
+_Static_assert(sizeof(struct field_value) == 40, "field value");
+
+static const struct { uint16_t id, field, wide; } FIELD_VALUES[] = {
+    {1, 300, 0}, {3, 310, 1}, {4, 311, 1}, {5, 312, 1}, {6, 313, 1}, {29, 390, 1}, {30, 391, 1}, {31, 392, 1},
+    {38, 409, 1}, {45, 419, 1}, {52, 429, 1}, {59, 439, 1},
+    {74, 240, 1}, {75, 241, 1}, {76, 242, 1}, {77, 243, 1}, {78, 244, 1}, {79, 245, 1}, {80, 246, 1}, {81, 247, 1},
+    {82, 140, 0}, {83, 156, 1}, {94, 202, 0}, {142, 394, 0}, {143, 393, 0}, {144, 396, 0}, {145, 395, 0},
+    {173, 1501, 0}, {186, 157, 0}, {230, 1523, 0}, {269, 1422, 1}, {270, 1423, 1}, {271, 1424, 1},
+    {2, 301, 0}, {7, 314, 1}, {8, 315, 1}, {9, 316, 1}, {10, 317, 1}, {11, 318, 1}, {12, 319, 1},
+    {13, 320, 1}, {14, 321, 1}, {15, 322, 1}, {16, 323, 1}, {17, 337, 1}, {18, 324, 1}, {19, 325, 1},
+    {20, 326, 1}, {21, 327, 1}, {22, 328, 1}, {23, 329, 1}, {24, 330, 1}, {25, 331, 1}, {26, 332, 1},
+    {27, 333, 1}, {28, 341, 1},
+    {32, 400, 1}, {33, 401, 1}, {34, 402, 1}, {35, 403, 1}, {36, 404, 1}, {37, 405, 1}, {39, 410, 1},
+    {40, 411, 1}, {41, 412, 1}, {42, 413, 1}, {43, 414, 1}, {44, 415, 1}, {46, 420, 1}, {47, 421, 1},
+    {48, 422, 1}, {49, 423, 1}, {50, 424, 1}, {51, 425, 1}, {53, 430, 1}, {54, 431, 1}, {55, 432, 1},
+    {56, 433, 1}, {57, 434, 1}, {58, 435, 1}, {96, 451, 1}, {97, 452, 1}, {98, 453, 1}, {99, 454, 1},
+    {100, 455, 1}, {101, 456, 1}, {102, 457, 1}, {103, 458, 1}, {104, 459, 1}, {105, 460, 1}, {106, 461, 1},
+    {107, 462, 1}, {108, 463, 1}, {109, 464, 1}, {110, 465, 1}, {111, 466, 1}, {112, 467, 1}, {113, 468, 1},
+    {114, 469, 1}, {115, 470, 1}, {116, 471, 1}, {117, 472, 1}, {118, 473, 1}, {119, 474, 1},
+    {170, 285, 1}, {171, 286, 1}, {172, 287, 1}, {231, 1400, 1}, {232, 1401, 1}, {233, 1402, 1}, {234, 1403, 1},
+};
+
+/* NVLink payload counters in KiB. They grow at the rate (MB/s as in DCGM) that the table has at the time of a read. */
+static struct { char uuid[96]; double kib[2]; int64_t at[2]; } links[MAX_GPUS];
+
+static pthread_mutex_t links_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static ret_t link_counter(struct call *c, unsigned direction, struct field_value *v)
+{
+    double rate;
+    int64_t whole;
+    ret_t r = gpu_number(c, direction ? 897 : 843, &rate, &whole);
+    if (r == NOT_SUPPORTED) {
+        r = gpu_number(c, 449, &rate, &whole);
+        rate = direction ? whole / 2 : whole - whole / 2;
+    }
+    if (r != OK)
+        return r;
+    unsigned position = 0;
+    while (position < MAX_GPUS - 1 && links[position].uuid[0] && strcmp(links[position].uuid, c->gpu->uuid) != 0)
+        position++;
+    memcpy(links[position].uuid, c->gpu->uuid, sizeof links[position].uuid);
+    if (links[position].at[direction])
+        links[position].kib[direction] += rate * 1000 * (double)(v->timestamp_us - links[position].at[direction]) / 1e6;
+    links[position].at[direction] = v->timestamp_us;
+    v->type = 3;
+    v->value.ull = (unsigned long long)llround(links[position].kib[direction]);
+    return OK;
+}
+
+static ret_t field_value(struct call *c, struct field_value *v)
+{
+    double value;
+    int64_t whole;
+    v->timestamp_us = wall_us();
+    v->latency_us = 0;
+    v->value.ull = 0;
+    if (v->id == 138 || v->id == 139) {
+        pthread_mutex_lock(&links_lock);
+        ret_t counted = v->scope == NO_ID ? link_counter(c, v->id - 138, v) : INVALID_ARGUMENT;
+        pthread_mutex_unlock(&links_lock);
+        return counted;
+    }
+    for (unsigned i = 0; i < sizeof FIELD_VALUES / sizeof FIELD_VALUES[0]; i++) {
+        if (FIELD_VALUES[i].id != v->id)
+            continue;
+        ret_t r = gpu_number(c, FIELD_VALUES[i].field, &value, &whole);
+        if (r == NOT_SUPPORTED && (v->id == 74 || v->id == 76)) /* two DCGM fields, one NVML counter */
+            r = gpu_number(c, v->id == 74 ? 1420 : 1421, &value, &whole);
+        v->type = FIELD_VALUES[i].wide ? 3 : 1;
+        if (r == OK && v->id == 186)
+            v->value.ui = (unsigned)llround(value * 1000);
+        else if (r == OK && v->type == 3)
+            v->value.ull = (unsigned long long)whole;
+        else if (r == OK)
+            v->value.ui = (unsigned)whole;
+        return r;
+    }
+    return INVALID_ARGUMENT;
+}
+
+ret_t nvmlDeviceGetFieldValues(device_t d, int count, struct field_value *values)
+{
+    ENTER(c, enter_device(&c, __func__, d));
+    if (count < 1)
+        return leave(&c, INVALID_ARGUMENT);
+    for (int i = 0; i < count; i++)
+        values[i].code = c.instance ? NOT_SUPPORTED : field_value(&c, &values[i]);
+    return leave(&c, OK);
+}
