@@ -3,7 +3,8 @@
  * It returns the errors of the real library: for calls before nvmlInit (1), handles that are not its own or are from
  * before a shutdown (2), buffers that are too small (7), records of another version (25), and any call on a lost GPU
  * (15). Record layouts are those of nvml.h as pynvml declares them.
- * With -DOLD_DRIVER the newer functions (memory v2, TemperatureV, ClocksEventReasons, GPM, system events) are missing.
+ * With -DOLD_DRIVER the newer functions (memory v2, TemperatureV, ClocksEventReasons, GPM, the
+ * NVLink fabric, system events) are missing.
  *
  * This header has what its files share.
  */
@@ -73,6 +74,7 @@ ret_t return_gpu(struct call *c, const char *uuid, device_t *out);
 ret_t return_mig_device(struct call *c, const struct table_instance *ci, device_t *out);
 
 /* libnvidia_ml_value.c */
+const char *gpu_text(const struct call *c, uint16_t field);
 ret_t copy_text(const char *text, char *out, unsigned size);
 ret_t gpu_number(struct call *c, uint16_t field, double *out, int64_t *whole);
 ret_t own_number(struct call *c, uint16_t field, double *out, int64_t *whole);

@@ -79,7 +79,7 @@ ret_t nvmlDeviceGetDecoderUtilization(device_t d, unsigned *out, unsigned *perio
     return plain(__func__, d, 207, 1, 1, out);
 }
 
-static const char *gpu_text(const struct call *c, uint16_t field)
+const char *gpu_text(const struct call *c, uint16_t field)
 {
     const struct table_sample *found = table_sample(&c->t, KIND_GPU, c->gpu->gpu_id, field);
     return found && found->status == 0 && found->text[0] && strncmp(found->text, "<<<", 3) != 0 ? found->text : NULL;

@@ -13,6 +13,7 @@ import pynvml
 
 from exporter.node.devices import field_ids
 from exporter.node.devices.readings import RejectionReason
+from exporter.node.nvml.fabric import fabric
 from exporter.node.nvml.field_values import LINKS_WITH_FIELD_VALUES
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.nvml.values import (
@@ -232,6 +233,7 @@ CALLS: tuple[NvmlCall, ...] = (
     NvmlCall((field_ids.POWER_MGMT_LIMIT_MIN, field_ids.POWER_MGMT_LIMIT_MAX), _power_limits),
     NvmlCall((field_ids.POWER_MGMT_LIMIT_DEF,), _single(pynvml.nvmlDeviceGetPowerManagementDefaultLimit)),
     NvmlCall((field_ids.ENFORCED_POWER_LIMIT,), _single(pynvml.nvmlDeviceGetEnforcedPowerLimit)),
+    NvmlCall(field_ids.FABRIC, fabric),
     NvmlCall((field_ids.PSTATE,), _single(pynvml.nvmlDeviceGetPerformanceState)),
     NvmlCall((field_ids.FAN_SPEED,), _single(pynvml.nvmlDeviceGetFanSpeed)),
     NvmlCall((field_ids.GPU_UTIL, field_ids.MEM_COPY_UTIL), _utilization),

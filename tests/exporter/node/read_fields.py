@@ -20,7 +20,6 @@ NOT_IN_NVML = {
     **dict.fromkeys(_each(3, 6, (350, 363)), "facts about the engine itself"),
     **dict.fromkeys(_each(58, 59, 64, 68, (70, 74), 83, 84, (86, 89)), "asked for by few: identity"),
     **dict.fromkeys(_each(120), "a setting of GPUs before Pascal"),
-    **dict.fromkeys(_each((170, 175)), "state of the NVLink fabric"),
     **dict.fromkeys(_each(200, 201), "NVML measures for 20 ms in each call: too long for a collection"),
     **dict.fromkeys(_each((334, 336), (338, 340), (342, 345)), "no field value of NVML is the same quantity"),
     **dict.fromkeys(_each((440, 448), (475, 480), (494, 496), (825, 842), (879, 896)), "rates of single NVLinks"),

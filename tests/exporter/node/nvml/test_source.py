@@ -80,6 +80,9 @@ FROM_THE_DEVICE = {1, 2, 4, 5, 50, 52, 53, 54, 55, 57, 63, 67, 69, 85, 94, 254}
 ONE_COUNTER = {1420: 240, 1421: 242}
 """DCGM field -> the other DCGM field that is the same NVML counter."""
 
+REGISTERED = (3, 0, "0d1e2f30-4152-4637-8495-a6b7c8d9eafb", 7, 0x1A6, 2)
+"""What a GPU has in the fields of the NVLink fabric."""
+
 
 def distinct(flag):
     """Return a different value for each field; of the fields that are 0 or 1, only `flag` is 1."""
@@ -94,7 +97,8 @@ def distinct(flag):
         else:
             narrow = field.high is not None and field.high < 20_000
             values[number] = len(values) % (100 if field.high == 250 else 30) if narrow else 10_000 + 10 * number
-    values |= {number: values[same] for number, same in ONE_COUNTER.items()} | {field_ids.COMPUTE_MODE: 2}
+    values |= {number: values[same] for number, same in ONE_COUNTER.items()}
+    values |= {field_ids.COMPUTE_MODE: 2} | dict(zip(field_ids.FABRIC, REGISTERED, strict=True))
     return {str(number): value for number, value in values.items()}
 
 
