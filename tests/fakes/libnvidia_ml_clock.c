@@ -55,6 +55,18 @@ ret_t nvmlDeviceGetPowerManagementLimitConstraints(device_t d, unsigned *low, un
 }
 
 ret_t nvmlDeviceGetTotalEnergyConsumption(device_t d, unsigned long long *out) { return long_plain(__func__, d, 156, out); }
+struct violation { unsigned long long reference_us, time_ns; };
+
+/* By nvmlPerfPolicyType_t: power, thermal, sync boost, board limit, low utilization, reliability; 10 and 11 are clocks
+ * below those set for applications, and below the base clocks. */
+ret_t nvmlDeviceGetViolationStatus(device_t d, unsigned policy, struct violation *out)
+{
+    if (policy > 11 || (policy > 5 && policy < 10))
+        return INVALID_ARGUMENT;
+    out->reference_us = (unsigned long long)wall_us();
+    return long_plain(__func__, d, (uint16_t)(policy > 5 ? 236 + policy : 240 + policy), &out->time_ns);
+}
+
 ret_t nvmlDeviceGetCurrentClocksThrottleReasons(device_t d, unsigned long long *out) { return long_plain(__func__, d, 112, out); }
 
 #ifndef OLD_DRIVER

@@ -63,6 +63,14 @@ static ret_t link_counter(struct call *c, unsigned direction, struct field_value
     return OK;
 }
 
+/* The fault of the value of one DCGM field. */
+static ret_t value_fault(struct call *c, uint16_t field)
+{
+    struct table_entity gpu = {KIND_GPU, c->gpu->gpu_id};
+    int status = table_fault_about(&c->t, "nvmlDeviceGetFieldValues", &gpu, 1, &field, 1);
+    return status > 0 ? status : OK;
+}
+
 static ret_t field_value(struct call *c, struct field_value *v)
 {
     double value;
@@ -79,7 +87,10 @@ static ret_t field_value(struct call *c, struct field_value *v)
     for (unsigned i = 0; i < sizeof FIELD_VALUES / sizeof FIELD_VALUES[0]; i++) {
         if (FIELD_VALUES[i].id != v->id)
             continue;
-        ret_t r = gpu_number(c, FIELD_VALUES[i].field, &value, &whole);
+        ret_t r = value_fault(c, FIELD_VALUES[i].field);
+        if (r != OK)
+            return r;
+        r = gpu_number(c, FIELD_VALUES[i].field, &value, &whole);
         if (r == NOT_SUPPORTED && (v->id == 74 || v->id == 76)) /* two DCGM fields, one NVML counter */
             r = gpu_number(c, v->id == 74 ? 1420 : 1421, &value, &whole);
         v->type = FIELD_VALUES[i].wide ? 3 : 1;

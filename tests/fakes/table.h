@@ -141,7 +141,7 @@ struct table_fault { /* 88 bytes; of several that match a call, the first applie
     uint64_t device;   /* NVML: identity of the GPU whose calls are concerned; 0 is any call */
     uint32_t kind;     /* libdcgm: only calls about this entity; KIND_NONE: any call */
     uint32_t entity_id;
-    uint32_t field; /* libdcgm: only calls about this field; 0: any */
+    uint32_t field; /* only calls about this field, of NVML its value in nvmlDeviceGetFieldValues; 0: any */
     uint32_t unused;
 };
 

@@ -182,7 +182,7 @@ static int find_fault(const char *function, const char *uuid, struct table_fault
         return 0;
     const struct table_fault *row = rows(&view, &view.header->faults, &count);
     for (uint32_t i = 0; i < count && !found; i++) {
-        found = is_of(&row[i], function) &&
+        found = is_of(&row[i], function) && row[i].field == 0 &&
                 (is_about_all(&row[i]) || (row[i].device && row[i].device == identity_of(&view, uuid)));
         if (found)
             *fault = row[i];

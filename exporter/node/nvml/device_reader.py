@@ -19,6 +19,7 @@ from exporter.node.nvml.calls import NvmlCall
 from exporter.node.nvml.discovery import NvmlDevice
 from exporter.node.nvml.gpm import Gpm, SampleKey
 from exporter.node.nvml.nvlink_rates import NvlinkRates
+from exporter.node.nvml.older_calls import OlderCalls, older_calls_for
 from exporter.node.nvml.values import NvmlValue, RejectedValue, nvml_value
 
 
@@ -28,6 +29,8 @@ class ReadRoute:
 
     calls: tuple[NvmlCall, ...]
     field_values: tuple[int, ...]
+    older_calls: tuple[NvmlCall, ...]
+    """For those of the field values that the driver does not have."""
     link_rates: tuple[int, ...]
     gpm: tuple[int, ...]
 
@@ -38,9 +41,11 @@ def route_for(fields: Collection[int], device: Device) -> ReadRoute:
     NVML accepts the handle of a MIG device for few calls and for no field value; it has no GPM of compute instances.
     """
     mig_device = device.gi >= 0
+    as_field_values = () if mig_device else tuple(f for f in fields if f in field_values.FIELD_VALUES)
     return ReadRoute(
         calls=calls.calls_for(fields, mig_device=mig_device),
-        field_values=() if mig_device else tuple(f for f in fields if f in field_values.FIELD_VALUES),
+        field_values=as_field_values,
+        older_calls=older_calls_for(as_field_values),
         link_rates=() if mig_device else tuple(f for f in fields if f in field_values.NVLINK_RATES),
         gpm=() if device.ci >= 0 else tuple(f for f in fields if f in gpm.FIELDS),
     )
@@ -53,6 +58,7 @@ class DeviceReader:
         """`nvlink` may be shared by the readers of several GPUs; everything else belongs to one thread at a time."""
         self._gpm = Gpm(clock)
         self._nvlink = nvlink
+        self._older_calls = OlderCalls()
         self._routes: dict[tuple[tuple[int, ...], bool, bool], ReadRoute] = {}
 
     def begin(self, found: NvmlDevice) -> bool:
@@ -103,6 +109,7 @@ class DeviceReader:
             field: raw if isinstance(raw, RejectedValue) else nvml_value(field, raw)
             for field, (raw, _) in zip(route.field_values, results, strict=False)
         }
+        values |= self._older_calls.read(route.older_calls, handle, values)
         if route.link_rates:
             counters = dict(zip(field_values.NVLINK_KIB, results[len(route.field_values) :], strict=True))
             values |= self._nvlink.rates(uuid, counters, route.link_rates)

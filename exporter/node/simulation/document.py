@@ -147,7 +147,8 @@ class CallFault(
     """A library function returns an error, is slow, hangs or aborts the process.
 
     The function `*` is every function, `read` the read of the simulated source. With a `device` (an address) or a
-    `field`, only calls of libdcgm about that device, that field, or both.
+    `field`, only calls of libdcgm about that device, that field, or both; of NVML, calls about that GPU, and with a
+    `field` that field's value in nvmlDeviceGetFieldValues.
     """
 
     function: str
