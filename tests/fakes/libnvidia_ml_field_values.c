@@ -35,33 +35,24 @@ static const struct { uint16_t id, field, wide; } FIELD_VALUES[] = {
     {170, 285, 1}, {171, 286, 1}, {172, 287, 1}, {231, 1400, 1}, {232, 1401, 1}, {233, 1402, 1}, {234, 1403, 1},
 };
 
-/* NVLink payload counters in KiB. They grow at the rate (MB/s as in DCGM) that the table has at the time of a read. */
-static struct { char uuid[96]; double kib[2]; int64_t at[2]; } links[MAX_GPUS];
+/* Counters. They grow at the rate that the table has at the time of a read. */
+enum { LINK_TX_KIB, LINK_RX_KIB, LINK_TX_BYTES, LINK_RX_BYTES, PCIE_TX_BYTES, PCIE_RX_BYTES, COUNTERS };
 
-static pthread_mutex_t links_lock = PTHREAD_MUTEX_INITIALIZER;
+#define NVLINK_5 10 /* architecture */
+#define PCIE_COUNTED 8
 
-static ret_t link_counter(struct call *c, unsigned direction, struct field_value *v)
-{
-    double rate;
-    int64_t whole;
-    ret_t r = gpu_number(c, direction ? 897 : 843, &rate, &whole);
-    if (r == NOT_SUPPORTED) {
-        r = gpu_number(c, 449, &rate, &whole);
-        rate = direction ? whole / 2 : whole - whole / 2;
-    }
-    if (r != OK)
-        return r;
-    unsigned position = 0;
-    while (position < MAX_GPUS - 1 && links[position].uuid[0] && strcmp(links[position].uuid, c->gpu->uuid) != 0)
-        position++;
-    memcpy(links[position].uuid, c->gpu->uuid, sizeof links[position].uuid);
-    if (links[position].at[direction])
-        links[position].kib[direction] += rate * 1000 * (double)(v->timestamp_us - links[position].at[direction]) / 1e6;
-    links[position].at[direction] = v->timestamp_us;
-    v->type = 3;
-    v->value.ull = (unsigned long long)llround(links[position].kib[direction]);
-    return OK;
-}
+static const struct { unsigned id, scope; uint16_t field; unsigned since; double per_rate; } COUNTER[COUNTERS] = {
+    [LINK_TX_KIB] = {138, NO_ID, 843, 0, 1000},
+    [LINK_RX_KIB] = {139, NO_ID, 897, 0, 1000},
+    [LINK_TX_BYTES] = {202, NO_ID, 843, NVLINK_5, 1000 * 1024},
+    [LINK_RX_BYTES] = {204, NO_ID, 897, NVLINK_5, 1000 * 1024},
+    [PCIE_TX_BYTES] = {197, 0, 1009, PCIE_COUNTED, 1},
+    [PCIE_RX_BYTES] = {198, 0, 1010, PCIE_COUNTED, 1},
+};
+
+static struct { char uuid[96]; double count[COUNTERS]; int64_t at[COUNTERS]; } counters[MAX_GPUS];
+
+static pthread_mutex_t counters_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The fault of the value of one DCGM field. */
 static ret_t value_fault(struct call *c, uint16_t field)
@@ -71,6 +62,40 @@ static ret_t value_fault(struct call *c, uint16_t field)
     return status > 0 ? status : OK;
 }
 
+/* In the table's unit: MB/s as in DCGM, or bytes per second. */
+static ret_t counter_rate(struct call *c, unsigned which, double *rate)
+{
+    int64_t whole;
+    ret_t r = gpu_number(c, COUNTER[which].field, rate, &whole);
+    if (r != NOT_SUPPORTED || which >= PCIE_TX_BYTES)
+        return r;
+    r = gpu_number(c, 449, rate, &whole);
+    *rate = which % 2 ? whole / 2 : whole - whole / 2;
+    return r;
+}
+
+static ret_t counter_value(struct call *c, unsigned which, struct field_value *v)
+{
+    double rate;
+    if (v->scope != COUNTER[which].scope)
+        return INVALID_ARGUMENT;
+    ret_t r = c->gpu->architecture < COUNTER[which].since ? NOT_SUPPORTED : counter_rate(c, which, &rate);
+    if (r == OK && which != LINK_TX_BYTES && which != LINK_RX_BYTES)
+        r = value_fault(c, COUNTER[which].field);
+    if (r != OK)
+        return r;
+    unsigned n = 0;
+    while (n < MAX_GPUS - 1 && counters[n].uuid[0] && strcmp(counters[n].uuid, c->gpu->uuid) != 0)
+        n++;
+    memcpy(counters[n].uuid, c->gpu->uuid, sizeof counters[n].uuid);
+    if (counters[n].at[which])
+        counters[n].count[which] += rate * COUNTER[which].per_rate * (double)(v->timestamp_us - counters[n].at[which]) / 1e6;
+    counters[n].at[which] = v->timestamp_us;
+    v->type = 3;
+    v->value.ull = (unsigned long long)llround(counters[n].count[which]);
+    return OK;
+}
+
 static ret_t field_value(struct call *c, struct field_value *v)
 {
     double value;
@@ -78,12 +103,13 @@ static ret_t field_value(struct call *c, struct field_value *v)
     v->timestamp_us = wall_us();
     v->latency_us = 0;
     v->value.ull = 0;
-    if (v->id == 138 || v->id == 139) {
-        pthread_mutex_lock(&links_lock);
-        ret_t counted = v->scope == NO_ID ? link_counter(c, v->id - 138, v) : INVALID_ARGUMENT;
-        pthread_mutex_unlock(&links_lock);
-        return counted;
-    }
+    for (unsigned which = 0; which < COUNTERS; which++)
+        if (COUNTER[which].id == v->id) {
+            pthread_mutex_lock(&counters_lock);
+            ret_t counted = counter_value(c, which, v);
+            pthread_mutex_unlock(&counters_lock);
+            return counted;
+        }
     for (unsigned i = 0; i < sizeof FIELD_VALUES / sizeof FIELD_VALUES[0]; i++) {
         if (FIELD_VALUES[i].id != v->id)
             continue;

@@ -16,11 +16,12 @@ from exporter.node.devices.device import Device
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml import calls, field_values, gpm
 from exporter.node.nvml.calls import NvmlCall
+from exporter.node.nvml.counter_rates import CounterRates
 from exporter.node.nvml.discovery import NvmlDevice
 from exporter.node.nvml.gpm import Gpm, SampleKey
 from exporter.node.nvml.nvlink_rates import NvlinkRates
 from exporter.node.nvml.older_calls import OlderCalls, older_calls_for
-from exporter.node.nvml.values import NvmlValue, RejectedValue, nvml_value
+from exporter.node.nvml.values import NvmlValue, RawValue, RejectedValue, is_unsupported, nvml_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class ReadRoute:
     """For those of the field values that the driver does not have."""
     link_rates: tuple[int, ...]
     gpm: tuple[int, ...]
+    pcie_rates: tuple[int, ...]
+    """Those of `gpm` that a GPU without GPM may have counters for."""
 
 
 def route_for(fields: Collection[int], device: Device) -> ReadRoute:
@@ -48,16 +51,19 @@ def route_for(fields: Collection[int], device: Device) -> ReadRoute:
         older_calls=older_calls_for(as_field_values),
         link_rates=() if mig_device else tuple(f for f in fields if f in field_values.NVLINK_RATES),
         gpm=() if device.ci >= 0 else tuple(f for f in fields if f in gpm.FIELDS),
+        pcie_rates=() if mig_device else tuple(f for f in fields if f in field_values.PCIE_BYTES),
     )
 
 
 class DeviceReader:
     """Reads the devices of one GPU one after another; keeps the samples and counters that need a second reading."""
 
-    def __init__(self, clock: Callable[[], float], nvlink: NvlinkRates) -> None:
-        """`nvlink` may be shared by the readers of several GPUs; everything else belongs to one thread at a time."""
+    def __init__(self, clock: Callable[[], float], nvlink: NvlinkRates, pcie: CounterRates) -> None:
+        """The rates may be shared by the readers of several GPUs; everything else belongs to one thread at a time."""
         self._gpm = Gpm(clock)
-        self._nvlink = nvlink
+        self._nvlink, self._pcie = nvlink, pcie
+        self._missing_counters: set[tuple[int, ...]] = set()
+        """Counters that stand for something else and that the GPU does not have either: they are not read again."""
         self._older_calls = OlderCalls()
         self._routes: dict[tuple[tuple[int, ...], bool, bool], ReadRoute] = {}
 
@@ -92,6 +98,9 @@ class DeviceReader:
             values |= self._field_values(device.uuid, found.handle, route)
         if route.gpm:
             values |= self._gpm.read(sample_key(device), found.gpu_handle, route.gpm)
+            values |= self._pcie_rates(
+                device.uuid, found.handle, [f for f in route.pcie_rates if is_unsupported(values[f])]
+            )
         return {field: values[field] for field in fields}
 
     def _route(self, fields: tuple[int, ...], device: Device) -> ReadRoute:
@@ -113,7 +122,33 @@ class DeviceReader:
         if route.link_rates:
             counters = dict(zip(field_values.NVLINK_KIB, results[len(route.field_values) :], strict=True))
             values |= self._nvlink.rates(uuid, counters, route.link_rates)
+            if all(is_unsupported(count) for count, _ in counters.values()):
+                values |= self._nvlink_5_rates(uuid, handle, route.link_rates)
         return values
+
+    def _nvlink_5_rates(self, uuid: str, handle: Any, fields: Collection[int]) -> dict[int, NvmlValue]:
+        numbers = tuple(field_values.NVLINK_BYTES.values())
+        counters = self._counters(handle, [(number, field_values.ALL_LINKS) for number in numbers])
+        if not counters:
+            return {}
+        return self._nvlink.rates(uuid, dict(zip(field_values.NVLINK_BYTES, counters, strict=True)), fields, unit=1)
+
+    def _pcie_rates(self, uuid: str, handle: Any, fields: Collection[int]) -> dict[int, NvmlValue]:
+        counters = self._counters(handle, [(field_values.PCIE_BYTES[field], 0) for field in fields])
+        rates = zip(fields, counters, strict=False)
+        found = {field: self._pcie.per_second((uuid, str(field)), *counter) for field, counter in rates}
+        return {field: rate if isinstance(rate, RejectedValue) else round(rate) for field, rate in found.items()}
+
+    def _counters(self, handle: Any, requests: list[tuple[int, int]]) -> list[tuple[RawValue | RejectedValue, int]]:
+        """Read counters that stand for what the GPU does not have; none where it does not have these either."""
+        numbers = tuple(number for number, _ in requests)
+        if not numbers or numbers in self._missing_counters:
+            return []
+        counters = field_values.read_field_values(handle, requests)
+        if all(is_unsupported(count) for count, _ in counters):
+            self._missing_counters.add(numbers)
+            return []
+        return counters
 
 
 def sample_key(device: Device) -> SampleKey:

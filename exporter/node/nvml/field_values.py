@@ -91,6 +91,18 @@ NVLINK_KIB: Mapping[str, int] = {
 }
 """Payload counters in KiB, summed over all links with the scope ALL_LINKS."""
 
+NVLINK_BYTES: Mapping[str, int] = {
+    "tx": pynvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES,
+    "rx": pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES,
+}
+"""Counters in bytes of NVLink 5 (Blackwell and newer), for GPUs without those in KiB. Summed as those."""
+
+PCIE_BYTES: Mapping[int, int] = {
+    field_ids.PCIE_TX_BYTES: pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES,
+    field_ids.PCIE_RX_BYTES: pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES,
+}
+"""DCGM field, in bytes per second -> the counter in bytes, for GPUs without GPM (newer ones have it)."""
+
 NVLINK_RATES: Mapping[int, tuple[str, ...]] = {
     field_ids.NVLINK_BANDWIDTH_TOTAL: ("tx", "rx"),
     field_ids.NVLINK_TX_BANDWIDTH_TOTAL: ("tx",),

@@ -14,6 +14,7 @@ from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.read_plan import ReadRequest, plan
 from exporter.node.devices.readings import P2pStatus
+from exporter.node.nvml.counter_rates import CounterRates
 from exporter.node.nvml.device_reader import DeviceReader
 from exporter.node.nvml.discovery import DiscoveredGpu, GpuFacts, discover_gpu
 from exporter.node.nvml.nvlink_rates import NvlinkRates
@@ -31,6 +32,7 @@ class GpuMemory:
     xids: XidMemory
     facts: dict[str, GpuFacts] = field(default_factory=dict)
     nvlink: NvlinkRates = field(default_factory=NvlinkRates)
+    pcie: CounterRates = field(default_factory=CounterRates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class GpuReader:
     def __init__(self, index: int, memory: GpuMemory, clock: Callable[[], float]) -> None:
         self._index, self._memory = index, memory
         self._events = XidEvents(memory.xids)
-        self._reader = DeviceReader(clock, memory.nvlink)
+        self._reader = DeviceReader(clock, memory.nvlink, memory.pcie)
         self._planned: tuple[tuple[Device, ...], tuple[WantedField, ...], tuple[ReadRequest, ...]] = ((), (), ())
 
     def read(self, request: GpuRequest) -> GpuReadings:

@@ -10,9 +10,8 @@ from typing import Any
 import pynvml
 
 from exporter.node.devices import field_ids
-from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml.calls import NvmlCall, read_call
-from exporter.node.nvml.values import NvmlValue, RawValue, RejectedValue
+from exporter.node.nvml.values import NvmlValue, RawValue, is_unsupported
 
 POLICIES: Mapping[int, int] = {
     field_ids.POWER_VIOLATION: pynvml.NVML_PERF_POLICY_POWER,
@@ -106,14 +105,10 @@ class OlderCalls:
         """Read those of `values` that are not supported as field values. Raises as `read_call` does."""
         found: dict[int, NvmlValue] = {}
         for call in calls:
-            missing = [field for field in call.fields if _unsupported(values.get(field))]
+            missing = [field for field in call.fields if is_unsupported(values.get(field))]
             if missing and call.fields not in self._unsupported:
                 read = read_call(call, handle)
                 found |= {field: read[field] for field in missing}
-                if all(map(_unsupported, read.values())):
+                if all(map(is_unsupported, read.values())):
                     self._unsupported.add(call.fields)
         return found
-
-
-def _unsupported(value: NvmlValue | None) -> bool:
-    return isinstance(value, RejectedValue) and value.reason is RejectionReason.NOT_SUPPORTED

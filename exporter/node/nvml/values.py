@@ -73,6 +73,13 @@ class RejectedValue:
 
 
 NvmlValue = int | float | str | RejectedValue
+
+
+def is_unsupported(value: NvmlValue | None) -> bool:
+    """Whether the GPU or its driver does not have this value."""
+    return isinstance(value, RejectedValue) and value.reason is RejectionReason.NOT_SUPPORTED
+
+
 RawValue = int | float | str
 """A value as NVML gives it, in NVML's unit."""
 
