@@ -33,6 +33,11 @@ static const struct { uint16_t id, field, wide; } FIELD_VALUES[] = {
     {107, 462, 1}, {108, 463, 1}, {109, 464, 1}, {110, 465, 1}, {111, 466, 1}, {112, 467, 1}, {113, 468, 1},
     {114, 469, 1}, {115, 470, 1}, {116, 471, 1}, {117, 472, 1}, {118, 473, 1}, {119, 474, 1},
     {170, 285, 1}, {171, 286, 1}, {172, 287, 1}, {231, 1400, 1}, {232, 1401, 1}, {233, 1402, 1}, {234, 1403, 1},
+    {201, 1200, 1}, {203, 1202, 1}, {206, 1204, 1}, {207, 1205, 1}, {208, 1206, 1}, {209, 1207, 1}, {210, 1208, 1},
+    {211, 1209, 1}, {212, 1210, 1}, {213, 1211, 1}, {214, 1212, 1}, {215, 1213, 1}, {221, 1214, 1}, {222, 1215, 1},
+    {220, 1217, 1}, {219, 1219, 1}, {160, 1220, 1}, {235, 1404, 1}, {236, 1405, 1}, {237, 1406, 1}, {238, 1407, 1},
+    {239, 1408, 1}, {240, 1409, 1}, {241, 1410, 1}, {242, 1411, 1}, {243, 1412, 1}, {244, 1413, 1}, {245, 1414, 1},
+    {246, 1415, 1}, {247, 1416, 1}, {248, 1417, 1}, {249, 1418, 1}, {250, 1419, 1},
 };
 
 /* Counters. They grow at the rate that the table has at the time of a read. */
@@ -74,11 +79,27 @@ static ret_t counter_rate(struct call *c, unsigned which, double *rate)
     return r;
 }
 
+static ret_t long_value(struct call *c, uint16_t field, struct field_value *v)
+{
+    double value;
+    int64_t whole;
+    ret_t r = gpu_number(c, field, &value, &whole);
+    v->type = 3;
+    if (r == OK)
+        v->value.ull = (unsigned long long)whole;
+    return r;
+}
+
 static ret_t counter_value(struct call *c, unsigned which, struct field_value *v)
 {
     double rate;
     if (v->scope != COUNTER[which].scope)
         return INVALID_ARGUMENT;
+    if (which == LINK_TX_BYTES || which == LINK_RX_BYTES) {
+        ret_t own = long_value(c, which == LINK_TX_BYTES ? 1201 : 1203, v);
+        if (own != NOT_SUPPORTED)
+            return own;
+    }
     ret_t r = c->gpu->architecture < COUNTER[which].since ? NOT_SUPPORTED : counter_rate(c, which, &rate);
     if (r == OK && which != LINK_TX_BYTES && which != LINK_RX_BYTES)
         r = value_fault(c, COUNTER[which].field);
@@ -94,6 +115,12 @@ static ret_t counter_value(struct call *c, unsigned which, struct field_value *v
     v->type = 3;
     v->value.ull = (unsigned long long)llround(counters[n].count[which]);
     return OK;
+}
+
+/* Counters of NVLink 5, whose scope is all links. */
+static int is_of_links(unsigned id)
+{
+    return (id >= 201 && id <= 222) || (id >= 235 && id <= 250);
 }
 
 static ret_t field_value(struct call *c, struct field_value *v)
@@ -113,6 +140,8 @@ static ret_t field_value(struct call *c, struct field_value *v)
     for (unsigned i = 0; i < sizeof FIELD_VALUES / sizeof FIELD_VALUES[0]; i++) {
         if (FIELD_VALUES[i].id != v->id)
             continue;
+        if (is_of_links(v->id) && v->scope != NO_ID)
+            return INVALID_ARGUMENT;
         ret_t r = value_fault(c, FIELD_VALUES[i].field);
         if (r != OK)
             return r;

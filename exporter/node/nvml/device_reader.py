@@ -110,7 +110,7 @@ class DeviceReader:
         return self._routes[key]
 
     def _field_values(self, uuid: str, handle: Any, route: ReadRoute) -> dict[int, NvmlValue]:
-        requests = [(field_values.FIELD_VALUES[field], 0) for field in route.field_values]
+        requests = [field_values.request_for(field) for field in route.field_values]
         if route.link_rates:
             requests += [(number, field_values.ALL_LINKS) for number in field_values.NVLINK_KIB.values()]
         results = field_values.read_field_values(handle, requests)

@@ -78,12 +78,17 @@ FIELD_VALUES: Mapping[int, int] = {
         for kind, each_link in field_ids.NVLINK_ERROR_COUNTS.items()
         for number, field in enumerate(each_link[:LINKS_WITH_FIELD_VALUES])
     },
+    field_ids.NVLINK_ECC_DATA_ERROR_COUNT_TOTAL: pynvml.NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL,
+    **{field: _constant(f"NVLINK_COUNT_{name}") for name, field in field_ids.NVLINK_5_COUNTS.items()},
 }
 """DCGM field -> id of the field value that is the same quantity in the same unit (POWER_USAGE_INSTANT: milliwatts).
 
-All are read with scope id 0. For POWER_USAGE_INSTANT that is the GPU's own power (NVML_POWER_SCOPE_GPU); the others
-have no scope.
+The counters of NVLink 5 are read with the scope ALL_LINKS, the others with scope id 0. For POWER_USAGE_INSTANT that is
+the GPU's own power (NVML_POWER_SCOPE_GPU); the others have no scope.
 """
+
+OF_ALL_LINKS = frozenset(field_ids.NVLINK_5_COUNTS.values())
+"""The fields of FIELD_VALUES with the scope ALL_LINKS."""
 
 NVLINK_KIB: Mapping[str, int] = {
     "tx": pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
@@ -112,6 +117,11 @@ NVLINK_RATES: Mapping[int, tuple[str, ...]] = {
 
 _FIELD_VALUE_MEMBER = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Members of the union `nvmlValue_t`, in the order of `nvmlValueType_t`."""
+
+
+def request_for(field: int) -> tuple[int, int]:
+    """Return (NVML_FI_* id, scope id) for a field of FIELD_VALUES."""
+    return FIELD_VALUES[field], ALL_LINKS if field in OF_ALL_LINKS else 0
 
 
 def read_field_values(handle: Any, requests: list[tuple[int, int]]) -> list[tuple[RawValue | RejectedValue, int]]:

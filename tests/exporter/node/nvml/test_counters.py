@@ -6,6 +6,7 @@ import msgspec
 import pynvml
 import pytest
 
+from exporter.node.devices.field_ids import NVLINK_5_COUNTS, NVLINK_ECC_DATA_ERROR_COUNT_TOTAL
 from exporter.node.nvml.counter_rates import CounterRates
 from exporter.node.nvml.field_values import ALL_LINKS
 from exporter.node.nvml.values import RejectedValue
@@ -121,6 +122,21 @@ def test_a_gpu_without_nvlink_is_asked_for_counters_in_bytes_once(
         clock.now += 1
         assert counted(source.read(), 449) == {"not_supported": 8}
     assert field_value_requests.count([(202, ALL_LINKS), (204, ALL_LINKS)]) == 8
+
+
+def test_what_nvlink_5_counts_over_all_links_is_read_with_the_scope_of_all_links(scenario_table, open_source):
+    counts = {field: 7 + field for field in (*NVLINK_5_COUNTS.values(), NVLINK_ECC_DATA_ERROR_COUNT_TOTAL)}
+    scenario_table(gpus("blackwell", counts))
+    readings = open_source(*counts).read()
+    assert {field: column(readings, field) for field in counts} == {field: [n] * 8 for field, n in counts.items()}
+    assert readings.rejections == ()
+
+
+def test_gpus_with_older_links_do_not_have_those_counts(scenario_table, open_source):
+    scenario_table(gpus("hopper", {150: 40}))
+    readings = open_source(1201, 1206, 1404, 150).read()
+    assert counted(readings, 1201) == counted(readings, 1206) == counted(readings, 1404) == {"not_supported": 8}
+    assert column(readings, 150) == [40] * 8
 
 
 @pytest.fixture
