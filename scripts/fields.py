@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from exporter.node.devices.field import NOT_READ, Field, MigValue, TableScope, fields
+from exporter.node.nvml import gpm
+from exporter.node.nvml.read_fields import read_fields
 
 INTRODUCTION = """\
 # Fields
@@ -16,7 +18,11 @@ field by any of its names, and its metric is named as the file spells it. Names 
 is left out here. A text can only be a label.
 
 *since* is the first version of DCGM that has the field, 3.1 also for older ones; whether a GPU has it depends on the
-GPU, its driver and the source. *range*: values outside it are rejected as `out_of_range`."""
+GPU, its driver and the source. *range*: values outside it are rejected as `out_of_range`.
+
+*NVML*: whether `--source nvml` reads the field. `GPM` is read from Hopper on; 1009 and 1010 also on GPUs without GPM
+whose driver counts the bytes. 200 and 201 are not offered: the driver measures for 20 ms in each call, one for each GPU
+and direction, and 1009 and 1010 are the same quantity."""
 MIG: dict[MigValue, str] = {
     "own": "each MIG device",
     "gpu_instance": "each GPU instance",
@@ -71,7 +77,7 @@ def markdown() -> str:
 
 
 def _table(rows: Sequence[Field]) -> str:
-    head = ("id", "names", "meaning", "unit", "range", "under MIG", "since")
+    head = ("id", "names", "meaning", "unit", "range", "under MIG", "since", "NVML")
     cells = [head, ("---",) * len(head), *map(_cells, rows)]
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
@@ -79,7 +85,13 @@ def _table(rows: Sequence[Field]) -> str:
 def _cells(field: Field) -> tuple[str, ...]:
     names = ", ".join(f"`{name.removeprefix('DCGM_FI_')}`" for name in field.names)
     mig = MIG[field.mig] if field.is_read and field.watch != "event" else ""
-    return str(field.id), names, field.help, field.unit, _range(field), mig, field.since
+    return str(field.id), names, field.help, field.unit, _range(field), mig, field.since, _in_nvml(field)
+
+
+def _in_nvml(field: Field) -> str:
+    if field.id not in read_fields():
+        return ""
+    return "GPM" if field.id in gpm.FIELDS else "yes"
 
 
 def _range(field: Field) -> str:

@@ -31,6 +31,11 @@ def test_every_field_has_one_row_with_all_of_its_names():
     assert len(re.findall(r"^\| \d+ \|", COMMITTED, re.MULTILINE)) == len(fields())
 
 
+def test_a_row_says_whether_nvml_has_the_field():
+    cells = {int(row[1]): row[2] for row in re.finditer(r"^\| (\d+) \|.*\| ?([^|]*?) \|$", COMMITTED, re.MULTILINE)}
+    assert [cells[number] for number in (150, 172, 200, 203, 1004, 1009)] == ["yes", "yes", "", "yes", "GPM", "GPM"]
+
+
 def test_no_cell_breaks_its_table():
     for table in COMMITTED.split("\n\n"):
         assert len({row.count("|") for row in table.splitlines() if row.startswith("|")}) <= 1
