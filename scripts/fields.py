@@ -33,8 +33,8 @@ MIG: dict[MigValue, str] = {
 """What has the value while MIG mode is on."""
 LINKS = """\
 One value for each NVLink of a GPU that is not disabled, with the labels `nvlink`, `gpu`, `gpu_uuid`, `pci_bus_id`,
-`device` and `model_name`. The source `dcgm` reads them; from another one `gpugauge_field_unsupported_devices` counts
-every GPU for them."""
+`device` and `model_name`. The source `nvml` reads some of them, of the links that are or were active. Of a field that
+is not read `gpugauge_field_unsupported_devices` counts every GPU."""
 COMPONENTS = """\
 One value for each {entity}, with {labels} and no label of a container. The source `dcgm` reads them; from another
 one, and on a node that has none, `gpugauge_field_unsupported_devices` counts every GPU for them."""

@@ -81,6 +81,9 @@ ret_t own_number(struct call *c, uint16_t field, double *out, int64_t *whole);
 ret_t plain(const char *function, device_t d, uint16_t field, double scale, int not_under_mig, unsigned *out);
 ret_t long_plain(const char *function, device_t d, uint16_t field, unsigned long long *out);
 
+/* libnvidia_ml_link.c */
+ret_t link_number(struct call *c, unsigned link, uint16_t field, double *out, int64_t *whole);
+
 #pragma GCC visibility pop
 
 #define ENTER(c, outcome)                                                                                              \

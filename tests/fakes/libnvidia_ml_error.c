@@ -7,23 +7,6 @@
 PLAIN(nvmlDeviceGetPcieReplayCounter, 202, 1)
 PLAIN(nvmlDeviceGetRetiredPagesPendingStatus, 392, 1)
 
-/* By nvmlNvLinkErrorCounter_t (replay, recovery, flow control packets, data packets): fields of the links 0 to 17. */
-ret_t nvmlDeviceGetNvLinkErrorCounter(device_t d, unsigned link, unsigned counter, unsigned long long *out)
-{
-    static const uint16_t first[4][4] = {
-        {420, 463, 426, 487}, {430, 469, 436, 491}, {400, 451, 406, 481}, {410, 457, 416, 484}};
-    double value;
-    int64_t whole;
-    if (link > 17 || counter > 3)
-        return INVALID_ARGUMENT;
-    unsigned block = link < 6 ? 0 : link < 12 ? 1 : link < 15 ? 2 : 3;
-    ENTER(c, enter_gpu(&c, __func__, d));
-    ret_t r = gpu_number(&c, (uint16_t)(first[counter][block] + link - (unsigned[]){0, 6, 12, 15}[block]), &value, &whole);
-    if (r == OK)
-        *out = (unsigned long long)whole;
-    return leave(&c, r);
-}
-
 ret_t nvmlDeviceGetTotalEccErrors(device_t d, unsigned type, unsigned counter, unsigned long long *out)
 {
     return type < 2 && counter < 2 ? long_plain(__func__, d, (uint16_t)(310 + type + 2 * counter), out) : INVALID_ARGUMENT;

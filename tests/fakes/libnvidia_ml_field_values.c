@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 struct field_value {
@@ -55,7 +56,10 @@ static const struct { unsigned id, scope; uint16_t field; unsigned since; double
     [PCIE_RX_BYTES] = {198, 0, 1010, PCIE_COUNTED, 1},
 };
 
-static struct { char uuid[96]; double count[COUNTERS]; int64_t at[COUNTERS]; } counters[MAX_GPUS];
+#define LINKS_PER_GPU 18
+#define PLACES (MAX_GPUS * (LINKS_PER_GPU + 1))
+/* Of GPUs and of their links. */
+static struct { char of[112]; double count[COUNTERS]; int64_t at[COUNTERS]; } counters[PLACES];
 
 static pthread_mutex_t counters_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -68,9 +72,11 @@ static ret_t value_fault(struct call *c, uint16_t field)
 }
 
 /* In the table's unit: MB/s as in DCGM, or bytes per second. */
-static ret_t counter_rate(struct call *c, unsigned which, double *rate)
+static ret_t counter_rate(struct call *c, unsigned which, unsigned link, double *rate)
 {
     int64_t whole;
+    if (which <= LINK_RX_KIB && link != NO_ID)
+        return link_number(c, link, which == LINK_TX_KIB ? 1530 : 1531, rate, &whole);
     ret_t r = gpu_number(c, COUNTER[which].field, rate, &whole);
     if (r != NOT_SUPPORTED || which >= PCIE_TX_BYTES)
         return r;
@@ -93,22 +99,24 @@ static ret_t long_value(struct call *c, uint16_t field, struct field_value *v)
 static ret_t counter_value(struct call *c, unsigned which, struct field_value *v)
 {
     double rate;
-    if (v->scope != COUNTER[which].scope)
+    if (v->scope != COUNTER[which].scope && (which > LINK_RX_KIB || v->scope >= LINKS_PER_GPU))
         return INVALID_ARGUMENT;
     if (which == LINK_TX_BYTES || which == LINK_RX_BYTES) {
         ret_t own = long_value(c, which == LINK_TX_BYTES ? 1201 : 1203, v);
         if (own != NOT_SUPPORTED)
             return own;
     }
-    ret_t r = c->gpu->architecture < COUNTER[which].since ? NOT_SUPPORTED : counter_rate(c, which, &rate);
+    ret_t r = c->gpu->architecture < COUNTER[which].since ? NOT_SUPPORTED : counter_rate(c, which, v->scope, &rate);
     if (r == OK && which != LINK_TX_BYTES && which != LINK_RX_BYTES)
         r = value_fault(c, COUNTER[which].field);
     if (r != OK)
         return r;
+    char of[sizeof counters[0].of];
+    snprintf(of, sizeof of, "%s/%u", c->gpu->uuid, v->scope);
     unsigned n = 0;
-    while (n < MAX_GPUS - 1 && counters[n].uuid[0] && strcmp(counters[n].uuid, c->gpu->uuid) != 0)
+    while (n < PLACES - 1 && counters[n].of[0] && strcmp(counters[n].of, of) != 0)
         n++;
-    memcpy(counters[n].uuid, c->gpu->uuid, sizeof counters[n].uuid);
+    memcpy(counters[n].of, of, sizeof of);
     if (counters[n].at[which])
         counters[n].count[which] += rate * COUNTER[which].per_rate * (double)(v->timestamp_us - counters[n].at[which]) / 1e6;
     counters[n].at[which] = v->timestamp_us;
@@ -123,6 +131,18 @@ static int is_of_links(unsigned id)
     return (id >= 201 && id <= 222) || (id >= 235 && id <= 250);
 }
 
+/* NVML_FI_DEV_NVLINK_GET_STATE. */
+static ret_t link_state(struct call *c, struct field_value *v)
+{
+    double value;
+    int64_t whole;
+    ret_t r = link_number(c, v->scope, 1508, &value, &whole);
+    v->type = 1;
+    if (r == OK)
+        v->value.ui = (unsigned)whole;
+    return r;
+}
+
 static ret_t field_value(struct call *c, struct field_value *v)
 {
     double value;
@@ -130,6 +150,8 @@ static ret_t field_value(struct call *c, struct field_value *v)
     v->timestamp_us = wall_us();
     v->latency_us = 0;
     v->value.ull = 0;
+    if (v->id == 165)
+        return link_state(c, v);
     for (unsigned which = 0; which < COUNTERS; which++)
         if (COUNTER[which].id == v->id) {
             pthread_mutex_lock(&counters_lock);

@@ -1,10 +1,10 @@
-"""Turns the values of one collection, by device and field, into batches, and counts those that are rejected.
+"""Turns the values of one collection, by device or link and field, into batches, and counts those that are rejected.
 
 A batch is the samples of one read request: some fields of some devices. No I/O, no state.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.read_plan import ReadRequest
@@ -26,7 +26,23 @@ def assemble(
         devices = tuple(index for index in request.devices if index in values)
         columns = tuple(_column(wanted[field], devices, values, counts) for field in request.fields)
         batches += [Batch(devices, request.fields, columns)] if devices else []
-    return tuple(batches), tuple(Rejection(field, reason, n) for (field, reason), n in sorted(counts.items()))
+    return tuple(batches), _rejections(counts)
+
+
+def assemble_links(
+    values: Sequence[Mapping[int, NvmlValue]], wanted: Mapping[int, WantedField]
+) -> tuple[tuple[Batch, ...], tuple[Rejection, ...]]:
+    """Return the batch of links, each with the same fields, and what was rejected."""
+    if not values:
+        return (), ()
+    counts: RejectionCounts = Counter()
+    fields = tuple(values[0])
+    columns = tuple(tuple(_sample(wanted[field], own[field], counts) for own in values) for field in fields)
+    return (Batch(tuple(range(len(values))), fields, columns),), _rejections(counts)
+
+
+def _rejections(counts: RejectionCounts) -> tuple[Rejection, ...]:
+    return tuple(Rejection(field, reason, n) for (field, reason), n in sorted(counts.items()))
 
 
 def _column(

@@ -12,11 +12,12 @@ from typing import Any
 from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.read_plan import ReadRequest, plan
+from exporter.node.devices.read_plan import ReadRequest, fields_of, plan
 from exporter.node.devices.readings import P2pStatus
 from exporter.node.nvml.counter_rates import CounterRates
 from exporter.node.nvml.device_reader import DeviceReader
 from exporter.node.nvml.discovery import DiscoveredGpu, GpuFacts, discover_gpu
+from exporter.node.nvml.links import READ_FIELDS, LinkReader, LinkValues
 from exporter.node.nvml.nvlink_rates import NvlinkRates
 from exporter.node.nvml.p2p_status import p2p_statuses
 from exporter.node.nvml.reasons import NvmlReason
@@ -59,6 +60,8 @@ class GpuReadings:
     """Whether it was found and then could not be read."""
     values: list[dict[int, NvmlValue | None]] = field(default_factory=list)
     """By device of `found`, by field."""
+    links: dict[int, LinkValues] = field(default_factory=dict)
+    """By the number of an NVLink, where a field of links is wanted."""
     p2p: tuple[P2pStatus, ...] = ()
     activity_after: float | None = None
     """Seconds until engine activity, which is still to be read, can be read; None when it was."""
@@ -85,6 +88,7 @@ class GpuReader:
         self._index, self._memory = index, memory
         self._events = XidEvents(memory.xids)
         self._reader = DeviceReader(clock, memory.nvlink, memory.pcie)
+        self._links = LinkReader(memory.nvlink)
         self._planned: tuple[tuple[Device, ...], tuple[WantedField, ...], tuple[ReadRequest, ...]] = ((), (), ())
 
     def read(self, request: GpuRequest) -> GpuReadings:
@@ -133,6 +137,9 @@ class GpuReader:
         activity = self._requests(request, readings, activity=True)
         begun = [self._reader.begin(found.devices[i]) for each in activity for i in each.devices]
         self._read_requests(request, readings, self._requests(request, readings, activity=False))
+        wanted_of_links = READ_FIELDS.intersection(fields_of("link", request.fields))
+        if wanted_of_links:
+            readings.links = self._links.read(found.uuid, found.devices[0].gpu_handle, sorted(wanted_of_links))
         if any(begun):
             readings.activity_after = self._reader.seconds_until_ready()
         else:

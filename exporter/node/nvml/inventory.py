@@ -10,7 +10,9 @@ import pynvml
 
 from exporter.node.devices.device import Device
 from exporter.node.devices.known_gpus import missing_gpus
+from exporter.node.devices.link import Link
 from exporter.node.nvml.gpu_reader import GpuReadings
+from exporter.node.nvml.links import LinkValues
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.nvml.values import LOST, NO_PERMISSION, GpuLostError, NvmlValue, rejected
 
@@ -107,3 +109,14 @@ class InventoryMemory:
         uuid = self._uuids.get(index)
         name = f"NVML index {index}" if uuid is None else f"NVML index {index} ({uuid})"
         return f"a call for the GPU with {name} has not returned in time; it is read again once the call returns"
+
+
+def links_of(readings: Iterable[GpuReadings], inventory: NvmlInventory) -> dict[Link, LinkValues]:
+    """Return the links of the GPUs that could be read, in the order of the inventory, with their values."""
+    by_uuid = {each.found.uuid: each.links for each in readings if each.found is not None and not each.down}
+    return {
+        Link(position, number): values
+        for position, device in enumerate(inventory.devices)
+        if device.gi < 0
+        for number, values in by_uuid.get(device.uuid, {}).items()
+    }

@@ -14,17 +14,19 @@ from exporter.node.devices import field_ids
 from exporter.node.devices.computed_metrics import P2P_STATUS
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
+from exporter.node.devices.link import Link
 from exporter.node.devices.read_plan import ReadRequest, plan, unique
 from exporter.node.devices.readings import P2pStatus, Readings
 from exporter.node.devices.validity import age_limit
 from exporter.node.nvml import gpm
-from exporter.node.nvml.batches import assemble
+from exporter.node.nvml.batches import assemble, assemble_links
 from exporter.node.nvml.calls import library_problems
 from exporter.node.nvml.contained_calls import ContainedCalls
 from exporter.node.nvml.device_reader import system_values
 from exporter.node.nvml.driver_events import DriverEvents
 from exporter.node.nvml.gpu_reader import GpuMemory, GpuReader, GpuReadings, GpuRequest
-from exporter.node.nvml.inventory import InventoryMemory, NvmlInventory
+from exporter.node.nvml.inventory import InventoryMemory, NvmlInventory, links_of
+from exporter.node.nvml.links import LinkValues
 from exporter.node.nvml.session import NvmlSession
 from exporter.node.nvml.values import source_error
 from exporter.node.nvml.xid_events import XidMemory
@@ -148,7 +150,7 @@ class NvmlSource:
         p2p = tuple(pair for each in read.values() for pair in each.p2p)
         found = self._inventory_memory.inventory(read.values(), set(range(count)) - read.keys())
         self._reopen_at = None if found.complete else (self._reopen_at or self._clock() + REOPEN_SECONDS)
-        return self._readings(taken_at, found, p2p)
+        return self._readings(taken_at, found, links_of(read.values(), found), p2p)
 
     def _request(self) -> GpuRequest:
         versions = self._session.versions
@@ -190,21 +192,26 @@ class NvmlSource:
             self._reopen_at = None
             self.close()
 
-    def _readings(self, taken_at: float, found: NvmlInventory, p2p: tuple[P2pStatus, ...]) -> Readings:
+    def _readings(
+        self, taken_at: float, found: NvmlInventory, links: dict[Link, LinkValues], p2p: tuple[P2pStatus, ...]
+    ) -> Readings:
         inventory = tuple(found.devices)
         values = {index: own for index, own in enumerate(found.values) if own is not None}
         batches, rejections = assemble(self._plan(inventory), values, self._wanted)
+        link_batches, of_links = assemble_links(list(links.values()), self._wanted)
         return Readings(
             source=self.name,
             taken_at=taken_at,
             inventory=inventory,
             batches=batches,
-            rejections=rejections,
+            rejections=(*rejections, *of_links),
             down=tuple(device.uuid for device in inventory if device.gi < 0 and device.uuid in found.down),
             xids=self._gpu_memory.xids.take(),
             p2p=p2p,
             problems=(*found.problems, *library_problems(self._wanted)),
             versions=dict(self._session.versions),
+            links=tuple(links),
+            link_batches=link_batches,
         )
 
 
