@@ -80,6 +80,8 @@ class Sampling:
         self._profiled = True
         """Whether profiling fields have been watched for an interval."""
         self._profiled_from = float("-inf")
+        self._profiling_due = float("-inf")
+        """By when the engine has sampled profiling fields for a whole interval, on the steady clock."""
         self._profiling_blank = False
         """Whether every value of every profiling field was blank, although all have been watched for an interval."""
 
@@ -136,8 +138,9 @@ class Sampling:
             self._reads = made
             self._plan_retries()
         found.counts.update(self._never_read())
-        self._profiling_blank = self._profiled and _all_blank(profiling)
-        self._profiled = self._clocks.steady() >= self._profiled_from
+        now = self._clocks.steady()
+        self._profiling_blank = self._profiled and now > self._profiling_due and _all_blank(profiling)
+        self._profiled = now >= self._profiled_from
         return found
 
     def down(self) -> frozenset[str]:
@@ -190,8 +193,10 @@ class Sampling:
         if profiling := [target.interval or self._interval for target in targets if _is_profiling(target)]:
             # Blank until one interval later (4.6.0, measured), that is, in the first read at least.
             self._profiled = False
-            more = watch_interval("profiling", max(profiling)) - self._interval
-            self._profiled_from = self._clocks.steady() + more
+            now, every = self._clocks.steady(), watch_interval("profiling", max(profiling))
+            self._profiled_from = now + every - self._interval
+            # The first collections follow each other sooner than that: no value yet is no problem.
+            self._profiling_due = now + every
         if any(not _is_profiling(target) for target in self._targets):
             basic = [each for each in self._rejected if not _is_profiling(each.target)]
             errors = [each.error for each in basic if not each.target.of_components]

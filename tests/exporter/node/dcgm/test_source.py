@@ -584,6 +584,19 @@ def test_profiling_that_is_paused_is_said_and_costs_nothing_else(engine_of):
     assert (readings.problems, samples_of_gpu(readings)) == ((), fields_by_id(fields))
 
 
+def test_profiling_that_has_not_been_sampled_for_an_interval_yet_is_not_taken_for_a_pause(engine_of):
+    """The first collections of the exporter are a second apart, whatever the interval is."""
+    blank = {"event": "samples", "at": 0.0, "for": 29.0, "fields": ["1004"], "sentinel": "blank"}
+    engine = engine_of(document(gpu_spec(0, fields={"150": 40, "1004": 0.25}), events=[blank]))
+    source = engine.source(150, 1004, interval=30.0)
+    for t in (0.0, 1.0, 2.0):
+        engine.at(t)
+        assert source.read().problems == ()
+    engine.at(32.0)
+    readings = source.read()
+    assert (readings.problems, samples_of_gpu(readings)) == ((), {150: 40, 1004: 0.25})
+
+
 @pytest.mark.parametrize("fault", [{"devices": [uuid_of(1)]}, {"fields": ["1004"]}], ids=["one GPU", "one field"])
 def test_blank_profiling_of_one_gpu_or_one_field_is_not_taken_for_a_pause(engine_of, fault):
     fields = {"150": 40, "1004": 0.25, "1005": 0.5}
