@@ -10,6 +10,7 @@ import ssl
 import threading
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 
 from exporter.collection_loop import Collected, CollectionLoop
 from exporter.config import WebOptions
@@ -145,26 +146,40 @@ class RunningServers:
 
 
 def run_until_signaled(
-    loop: CollectionLoop, server: RunningServers, close: Callable[[], None], hangup: Callable[[], None] = lambda: None
+    loop: CollectionLoop,
+    server: RunningServers,
+    close: Callable[[], None],
+    hangup: Callable[[], None] = lambda: None,
+    check_seconds: float = SERVER_CHECK_SECONDS,
 ) -> bool:
     """Collect and serve until SIGTERM or SIGINT, then end within seconds even when a source hangs.
 
     `close` closes the sources; `hangup` is called on SIGHUP. Returns True after a signal, and False if the HTTP server
-    has ended by itself: nothing can be scraped then.
+    has ended by itself, which is looked for every `check_seconds`: nothing can be scraped then.
     """
-    stop = threading.Event()
+    # Not an Event: a handler runs in the middle of this thread's wait(), which may hold the lock that set() needs.
+    signals: SimpleQueue[int] = SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda caught, _: signals.put(caught))
     signal.signal(signal.SIGHUP, lambda *_: hangup())
     loop.start()
     logger.info("serving on %s", server.ports())
-    while not stop.wait(SERVER_CHECK_SECONDS) and server.alive():
-        pass
-    signaled = stop.is_set()
+    signaled = _came(signals, check_seconds)
+    while not signaled and server.alive():
+        signaled = _came(signals, check_seconds)
     if not signaled:
         logger.error("the HTTP server has ended by itself, so this process ends too", exc_info=server.failure)
     _stop(loop, server, close)
     return signaled
+
+
+def _came(signals: SimpleQueue[int], seconds: float) -> bool:
+    """Wait at most so many seconds for a signal."""
+    try:
+        signals.get(timeout=seconds)
+    except Empty:
+        return False
+    return True
 
 
 def _stop(loop: CollectionLoop, server: RunningServers, close: Callable[[], None]) -> None:

@@ -64,6 +64,41 @@ def test_sources_are_closed_after_the_last_collection_or_its_failure_is_not_logg
     assert "msg=stopping" in lines[1]
 
 
+SIGNALED = """
+import os, random, signal, time
+from exporter.program import run_until_signaled
+
+class Nothing:
+    failure = None
+    def __getattr__(self, name):
+        return lambda *_: None
+    def ports(self):
+        return "port 1"
+    def alive(self):
+        return True
+
+class SignaledByAnother(Nothing):
+    def start(self):
+        parent = os.getpid()
+        if not os.fork():  # a thread of this process would let it wait at few places alone
+            time.sleep(random.uniform(0, 0.002))
+            os.kill(parent, signal.SIGTERM)
+            os._exit(0)
+
+for _ in range(1000):
+    assert run_until_signaled(SignaledByAnother(), Nothing(), lambda: None, check_seconds=1e-6)
+    os.wait()
+print("ended each time")
+"""
+"""Looks for the end of the server all the time, so that a signal nearly always comes while it is not just waiting."""
+
+
+def test_a_signal_ends_a_program_whatever_it_is_just_doing():
+    command = [sys.executable, "-c", SIGNALED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True)
+    assert done.stdout.strip() == "ended each time"
+
+
 @contextlib.contextmanager
 def running_api_server():
     server = SimulatedApiServer()
