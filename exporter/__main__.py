@@ -73,7 +73,7 @@ def _explain(arguments: Arguments) -> int:
 
 def _doctor(arguments: Arguments) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # as for the node exporter
-    from exporter.commands.doctor import run  # noqa: PLC0415 - each program loads only its own libraries
+    from exporter.commands.doctor.command import run  # noqa: PLC0415 - each program loads only its own libraries
     from exporter.node.config import node_config  # noqa: PLC0415 - likewise
 
     log.setup(sys.stderr, "text", "error")  # what is wrong is in the findings

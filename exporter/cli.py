@@ -1,4 +1,4 @@
-"""The command line: reads the words and the environment by the rows of `exporter/flags.py`, and writes the help.
+"""The command line: reads the words and the environment by the rows of `exporter/flags/`, and writes the help.
 
 Flags are spelled as dcgm-exporter's parser, Go's `flag` package, takes them: `-name` and `--name` are the same, a value
 follows after `=` or as the next word, and the first word that is no flag ends the flags.
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from exporter import VERSION
 from exporter.config import Arguments, ConfigError
-from exporter.flag import Command, Flag
-from exporter.flags import COMMANDS
+from exporter.flags.flag import Command, Flag
+from exporter.flags.table import COMMANDS
 
 OTHER_PROGRAM = "dcgm-exporter"
 """Containers that started dcgm-exporter may have this name as their first argument."""

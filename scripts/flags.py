@@ -6,8 +6,8 @@ Usage: python -m scripts.flags
 import sys
 from collections.abc import Sequence
 
-from exporter.flag import Command, Flag
-from exporter.flags import COMMANDS
+from exporter.flags.flag import Command, Flag
+from exporter.flags.table import COMMANDS
 
 INTRODUCTION = """\
 # Flags and variables

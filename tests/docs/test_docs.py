@@ -10,7 +10,7 @@ import pytest
 
 from exporter import cli
 from exporter.cluster.scheduling.pending_reason import PendingReason
-from exporter.flags import COMMANDS
+from exporter.flags.table import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = sorted((ROOT / "docs/adr").glob("[0-9]*.md"))
@@ -123,11 +123,15 @@ def test_every_verb_that_a_document_names_is_in_the_makefile_and_contributing_ex
     assert {verb for name, verb in named if name == "CONTRIBUTING.md"} == verbs
 
 
+DRAWN = ("exporter", "exporter.node", "exporter.cluster")
+"""The packages whose layers the drawing shows; smaller ones have contracts too."""
+
+
 def test_the_drawing_of_imports_shows_the_layers_that_the_linter_checks():
     contracts = {
         contract["containers"][0]: " ".join(contract["layers"])
         for contract in PROJECT["importlinter"]["contracts"]
-        if "containers" in contract
+        if contract.get("containers", [""])[0] in DRAWN
     }
     architecture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     drawings = [body for _, body in FENCE.findall(architecture) if body.startswith("exporter ")]

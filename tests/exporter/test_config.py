@@ -10,7 +10,7 @@ from exporter import VERSION
 from exporter.cli import parse, usage
 from exporter.cluster.config import ClusterConfig, watcher_config
 from exporter.config import ConfigError
-from exporter.flags import COMMANDS
+from exporter.flags.table import COMMANDS
 from exporter.node.config import NodeConfig, node_config
 from exporter.node.devices.component_selection import ComponentSelections
 from exporter.node.devices.labels import LabelStyle

@@ -6,8 +6,8 @@ import pytest
 
 from exporter import cli
 from exporter.config import DEFAULT_READ_SECONDS, DEFAULT_WRITE_SECONDS
-from exporter.flag_values import BOOLEAN
-from exporter.flags import COMMANDS
+from exporter.flags.table import COMMANDS
+from exporter.flags.values import BOOLEAN
 from exporter.node.config import node_config
 from exporter.program import serve
 from tests.fakes.endpoints import FixedEndpoints

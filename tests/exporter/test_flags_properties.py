@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from exporter.cli import parse
 from exporter.config import Arguments, ConfigError
-from exporter.flags import COMMANDS
+from exporter.flags.table import COMMANDS
 from exporter.node.config import NodeConfig, node_config
 
 NODE = COMMANDS["node"]

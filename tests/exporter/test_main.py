@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from exporter.__main__ import RUNNERS
-from exporter.flags import COMMANDS
+from exporter.flags.table import COMMANDS
 
 pytestmark = pytest.mark.process
 

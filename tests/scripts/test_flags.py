@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from exporter.flags import COMMANDS
+from exporter.flags.table import COMMANDS
 from scripts.flags import markdown
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import pytest
 from exporter.cluster.kubernetes.kinds import object_kinds
 from exporter.cluster.kubernetes.metadata_labels import node_values
 from exporter.config import ConfigError
-from exporter.flag_values import mapping
+from exporter.flags.values import mapping
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, node
 

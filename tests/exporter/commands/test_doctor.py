@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.commands.doctor import as_json, as_text, rows
-from exporter.commands.doctor_screen import draw
+from exporter.commands.doctor.command import as_json, as_text
+from exporter.commands.doctor.lines import rows
+from exporter.commands.doctor.screen import draw
 from exporter.node.attribution.device_lookup import UnmatchedReason
 from exporter.node.doctor.finding import CheckResult, DoctorReport, failed, note, ok, skipped
 from exporter.node.doctor.reasons import DoctorReason

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from exporter.cli import parse
-from exporter.flags import COMMANDS
+from exporter.flags.table import COMMANDS
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.config import node_config
 from exporter.node.devices.counters_file import parse as parse_counters

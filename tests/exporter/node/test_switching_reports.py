@@ -8,7 +8,7 @@ import os
 import pytest
 
 from exporter.cli import parse
-from exporter.flags import COMMANDS
+from exporter.flags.table import COMMANDS
 from exporter.node.config import node_config
 from exporter.node.devices.counters_file import decode
 from exporter.node.devices.counters_file import parse as parse_counters

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.commands.doctor import run
+from exporter.commands.doctor.command import run
 from exporter.config import Arguments
 from exporter.node.simulation.document import CallFault
 from tests.exporter.node.doctor.nodes import PLUGINS, config

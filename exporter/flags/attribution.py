@@ -1,8 +1,8 @@
 """The flags of the node exporter for attribution to pods and jobs."""
 
-from exporter.cluster_flags import RESOURCE_NAMES
-from exporter.flag import Flag
-from exporter.flag_values import BOOLEAN, NAMES, RESOURCE_PATTERNS, text_value
+from exporter.flags.cluster import RESOURCE_NAMES
+from exporter.flags.flag import Flag
+from exporter.flags.values import BOOLEAN, NAMES, RESOURCE_PATTERNS, text_value
 from exporter.gpu_names import RESERVATION_NAMESPACES
 
 KUBELET_ROOT = "/var/lib/kubelet"

@@ -1,17 +1,12 @@
-"""`gpugauge doctor`: writes what the examination of a node found, as a screen, as plain text or as JSON."""
+"""The lines of the report of `gpugauge doctor`: title, findings with their explanations, verdict and next step."""
 
-import json
 from collections.abc import Iterator
 from itertools import groupby
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 from exporter import VERSION
 from exporter.commands.terminal import printable
-from exporter.config import Arguments
-from exporter.node.config import NodeConfig
-from exporter.node.doctor.examine import examine
 from exporter.node.doctor.finding import CheckResult, DoctorReport, FindingStatus
-from exporter.node.doctor.gather import NodeAccess
 from exporter.reason import Reason
 
 
@@ -22,27 +17,6 @@ class ScreenRow(NamedTuple):
     status: str
     check: str
     text: str
-
-
-def run(
-    arguments: Arguments,
-    config: NodeConfig,
-    output: TextIO,
-    *,
-    on_terminal: bool = False,
-    access: NodeAccess = NodeAccess(),  # noqa: B008 - it does not change
-) -> bool:
-    """Examine the node, write the report, and return whether nothing is missing."""
-    report = examine(config, access)
-    if arguments.json:
-        output.write(as_json(report))
-    elif on_terminal:
-        from exporter.commands.doctor_screen import draw  # noqa: PLC0415 - rich is loaded for a terminal alone
-
-        draw(report, output)
-    else:
-        output.write(as_text(report))
-    return report.works
 
 
 def title(report: DoctorReport) -> str:
@@ -99,39 +73,3 @@ def _explanation(reason: Reason, status: str) -> Iterator[ScreenRow]:
 def conclusion(report: DoctorReport) -> tuple[str, str]:
     """The verdict and the next step, one line each."""
     return printable(f"Verdict: {report.verdict}"), printable(f"Next step: {report.next_step}")
-
-
-def as_text(report: DoctorReport) -> str:
-    """Write the report in columns, without colors."""
-    lines = list(rows(report))
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    table = ["  ".join((*map(str.ljust, line[:3], widths), line.text)).rstrip() for line in lines]
-    return "\n".join([title(report), legend(), "", *table, "", *conclusion(report)]) + "\n"
-
-
-def as_json(report: DoctorReport) -> str:
-    """Write the report for programs, with the texts as they are: JSON escapes them."""
-    document = {
-        "version": VERSION,
-        "node": report.node,
-        "source": report.source,
-        "works": report.works,
-        "verdict": report.verdict,
-        "next_step": report.next_step,
-        "findings": [_finding(each) for each in report.results],
-    }
-    return json.dumps(document, indent=2) + "\n"
-
-
-def _finding(result: CheckResult) -> dict[str, str]:
-    finding = result.finding
-    reason = finding.reason
-    return {
-        "area": result.area,
-        "check": result.check,
-        "status": str(finding.status),
-        "detail": finding.detail,
-        "reason": str(reason) if reason is not None else "",
-        "meaning": reason.meaning if reason is not None else "",
-        "remedy": reason.remedy if reason is not None else "",
-    }

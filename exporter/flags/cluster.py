@@ -2,8 +2,8 @@
 
 from exporter.cluster.config import NAMESPACE_NAMES, NODE_NAMES
 from exporter.config import DEFAULT_INTERVAL_SECONDS
-from exporter.flag import Flag
-from exporter.flag_values import FILE, NAMESPACED_NAME, RESOURCE_PATTERNS, SECONDS, mapping, text_value
+from exporter.flags.flag import Flag
+from exporter.flags.values import FILE, NAMESPACED_NAME, RESOURCE_PATTERNS, SECONDS, mapping, text_value
 
 RESOURCE_NAMES = Flag(
     "nvidia-resource-names",

@@ -1,7 +1,7 @@
 """The flags of dcgm-exporter that are accepted and have no effect, so that a manifest can stay as it is."""
 
-from exporter.flag import Flag
-from exporter.flag_values import BOOLEAN, text_value
+from exporter.flags.flag import Flag
+from exporter.flags.values import BOOLEAN, text_value
 
 _TEXT = text_value("VALUE")
 IGNORED = (

@@ -3,11 +3,13 @@
 The parser, the environment, `--help` and docs/flags.md are made from these rows.
 """
 
-from exporter.attribution_flags import ATTRIBUTION
-from exporter.cluster_flags import API_SERVER, INTERVAL, LEASE, METADATA_LABELS, PRICES
 from exporter.config import DEFAULT_INTERVAL_SECONDS, DEFAULT_READ_SECONDS, DEFAULT_WRITE_SECONDS
-from exporter.flag import Command, Flag
-from exporter.flag_values import (
+from exporter.flags.attribution import ATTRIBUTION
+from exporter.flags.cluster import API_SERVER, INTERVAL, LEASE, METADATA_LABELS, PRICES
+from exporter.flags.flag import Command, Flag
+from exporter.flags.ignored import IGNORED
+from exporter.flags.labels import LABELS
+from exporter.flags.values import (
     ADDRESS,
     BOOLEAN,
     CONFIG_MAP,
@@ -23,8 +25,6 @@ from exporter.flag_values import (
     choice,
     text_value,
 )
-from exporter.ignored_flags import IGNORED
-from exporter.label_flags import LABELS
 
 GENERAL = (
     Flag("help", BOOLEAN, "print the commands and the flags of one", "h"),

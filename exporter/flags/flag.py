@@ -1,8 +1,8 @@
-"""What a flag and a command are; their rows are in `exporter/flags.py`."""
+"""What a flag and a command are; their rows are in the other files of this folder."""
 
 from dataclasses import dataclass
 
-from exporter.flag_values import FlagValue
+from exporter.flags.values import FlagValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The flags for labels of DCGM-named series."""
 
-from exporter.flag import Flag
-from exporter.flag_values import BOOLEAN, choice
+from exporter.flags.flag import Flag
+from exporter.flags.values import BOOLEAN, choice
 
 LABELS = (
     Flag(

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from exporter.commands.doctor import ScreenRow, conclusion, legend, rows, title
+from exporter.commands.doctor.lines import ScreenRow, conclusion, legend, rows, title
 from exporter.node.doctor.finding import DoctorReport, FindingStatus
 
 _STYLES = {

@@ -1,0 +1,1 @@
+"""`gpugauge doctor`: what the examination of a node found, as a screen, as plain text or as JSON."""
