@@ -27,10 +27,10 @@ from bench.stages import RULES, STYLE, exporter_metrics
 from bench.table import BenchSection, Figure
 from exporter.collection_loop import CollectionLoop
 from exporter.node.counters_watch import load_counters
-from exporter.node.dcgm import layout
 from exporter.node.dcgm.clocks import Clocks
-from exporter.node.dcgm.connection import EngineConnection
-from exporter.node.dcgm.library import DcgmLibrary
+from exporter.node.dcgm.native import layout
+from exporter.node.dcgm.native.connection import EngineConnection
+from exporter.node.dcgm.native.library import DcgmLibrary
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import ReaderConfig

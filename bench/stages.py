@@ -24,7 +24,7 @@ from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesRequest
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
 from exporter.node.attribution.metrics import AttributionCache
-from exporter.node.dcgm.library import DcgmLibrary
+from exporter.node.dcgm.native.library import DcgmLibrary
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import ReaderConfig

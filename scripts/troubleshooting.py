@@ -15,7 +15,7 @@ from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.node.attribution.device_lookup import UnmatchedReason
 from exporter.node.attribution.hpc_job_files import HpcJobReason
 from exporter.node.attribution.kubelet_reason import KubeletReason
-from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.clock_events import ClockEventReason
 from exporter.node.devices.component_selection import SelectionReason
 from exporter.node.devices.gpu_selection import GpuSelectionReason

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options, web_warnings
 from exporter.node.config_file.content import FieldList, NodeConfigFile
-from exporter.node.dcgm.address import AddressError, parse_address
-from exporter.node.dcgm.same_machine import on_this_machine
+from exporter.node.dcgm.host_engine.address import AddressError, parse_address
+from exporter.node.dcgm.host_engine.same_machine import on_this_machine
 from exporter.node.devices.component_selection import ComponentSelections
 from exporter.node.devices.computed_families import CountWindows
 from exporter.node.devices.device_source import SourceName

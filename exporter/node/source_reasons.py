@@ -4,7 +4,7 @@ Reasons of the reader process arrive through its pipe as texts, and those of sev
 """
 
 from exporter.node.attribution.device_lookup import UnmatchedReason
-from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.component_selection import SelectionReason
 from exporter.node.devices.health import HealthReason
 from exporter.node.devices.readings import RejectionReason

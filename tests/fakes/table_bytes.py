@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Iterator
 from struct import Struct
 
-from exporter.node.dcgm.layout import link_id
+from exporter.node.dcgm.native.layout import link_id
 from exporter.node.devices.architecture import NAMES
 from exporter.node.devices.field import Field, fields
 from exporter.node.devices.field_ids import FB_USED_RATIO, UTILIZATION, XID

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from exporter.backoff import LONGEST_PAUSE
-from exporter.node.dcgm.sampling import BASIC_PAUSES, PROFILING_PAUSES
+from exporter.node.dcgm.reading.sampling import BASIC_PAUSES, PROFILING_PAUSES
 from exporter.node.devices.counters_file import parse
 from exporter.node.simulation.document import CallFault, GpuLoss, SampleFault
 from exporter.node.simulation.scenario import load

@@ -8,22 +8,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from exporter.backoff import Backoff
-from exporter.node.dcgm import layout
 from exporter.node.dcgm.clocks import Clocks
-from exporter.node.dcgm.components import EngineComponents, find_components
-from exporter.node.dcgm.connection import EngineConnection
-from exporter.node.dcgm.discovery import discover
-from exporter.node.dcgm.health import NOTHING, HealthChecks, HealthReading
-from exporter.node.dcgm.inventory import DescribedGpus, EngineInventory
-from exporter.node.dcgm.library import StatusError
-from exporter.node.dcgm.links import EngineLinks, find_links
-from exporter.node.dcgm.live_reader import LiveReader
-from exporter.node.dcgm.p2p_status import read_p2p
-from exporter.node.dcgm.reasons import DcgmReason
-from exporter.node.dcgm.sampling import Sampling
-from exporter.node.dcgm.status_scope import OF_THE_ENGINE
-from exporter.node.dcgm.targets import WatchTarget
-from exporter.node.dcgm.topology import EngineTopology, read_topology
+from exporter.node.dcgm.entities.discovery import discover
+from exporter.node.dcgm.entities.inventory import DescribedGpus, EngineInventory
+from exporter.node.dcgm.entities.topology import EngineTopology, read_topology
+from exporter.node.dcgm.health.checks import NOTHING, HealthChecks, HealthReading
+from exporter.node.dcgm.native import layout
+from exporter.node.dcgm.native.connection import EngineConnection
+from exporter.node.dcgm.native.library import StatusError
+from exporter.node.dcgm.native.live_reader import LiveReader
+from exporter.node.dcgm.native.reasons import DcgmReason
+from exporter.node.dcgm.native.status_scope import OF_THE_ENGINE
+from exporter.node.dcgm.reading.p2p_status import read_p2p
+from exporter.node.dcgm.reading.sampling import Sampling
+from exporter.node.dcgm.targets.components import EngineComponents, find_components
+from exporter.node.dcgm.targets.links import EngineLinks, find_links
+from exporter.node.dcgm.targets.targets import WatchTarget
 from exporter.node.devices import field_ids
 from exporter.node.devices.computed_metrics import HEALTH_STATUS, P2P_STATUS
 from exporter.node.devices.device import Device

@@ -10,9 +10,9 @@ import msgspec
 
 from exporter.backoff import Backoff
 from exporter.node.dcgm.clocks import Clocks
-from exporter.node.dcgm.connection import PROBE_SECONDS, EngineConnection
-from exporter.node.dcgm.library import DcgmLibrary, open_library
-from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.native.connection import PROBE_SECONDS, EngineConnection
+from exporter.node.dcgm.native.library import DcgmLibrary, open_library
+from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.dcgm.session import EngineSession
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField

@@ -19,7 +19,7 @@ from exporter.node.attribution.kubelet_reason import KubeletReason
 from exporter.node.config import NodeConfig
 from exporter.node.counters_source import counters_name, counters_source
 from exporter.node.counters_watch import LoadedCounters, UnusableCountersError
-from exporter.node.dcgm.running_engines import listening_engine, other_engines
+from exporter.node.dcgm.host_engine.running_engines import listening_engine, other_engines
 from exporter.node.doctor.attempts import attempt, candidates
 from exporter.node.doctor.deadline import within
 from exporter.node.doctor.examination import Examination, NativeLibrary

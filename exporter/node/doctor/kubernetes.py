@@ -8,8 +8,8 @@ from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.device_id import parse, placed_by_scheduler, reference
 from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
 from exporter.node.attribution.kubelet_reason import KubeletReason
-from exporter.node.dcgm.address import Address
-from exporter.node.dcgm.probe import refusal
+from exporter.node.dcgm.host_engine.address import Address
+from exporter.node.dcgm.host_engine.probe import refusal
 from exporter.node.doctor.examination import Examination
 from exporter.node.doctor.finding import Check, Finding, failed, limited, ok, skipped
 from exporter.node.doctor.reasons import DoctorReason

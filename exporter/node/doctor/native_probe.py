@@ -14,9 +14,10 @@ from pathlib import Path
 import msgspec
 import pynvml
 
-from exporter.node.dcgm import health_bindings, layout
-from exporter.node.dcgm.health_bindings import BindingsError
-from exporter.node.dcgm.library import DcgmLibrary, open_library
+from exporter.node.dcgm.health import bindings as health_bindings
+from exporter.node.dcgm.health.bindings import BindingsError
+from exporter.node.dcgm.native import layout
+from exporter.node.dcgm.native.library import DcgmLibrary, open_library
 from exporter.node.doctor.examination import NativeLibrary
 from exporter.node.nvml.values import source_error
 from exporter.source import SourceError

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.health import HealthReason
 from exporter.node.devices.readings import Readings
 from exporter.node.doctor.attempts import reason_of

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from exporter.background import Starter
-from exporter.node.dcgm.running_engines import listening_engine, other_engines, others_text
+from exporter.node.dcgm.host_engine.running_engines import listening_engine, other_engines, others_text
 from exporter.node.devices.device_source import (
     Choice,
     DeviceSource,

@@ -8,7 +8,7 @@ def open_source(config: ReaderConfig) -> DeviceSource:
     """Make the configured source. No native library is loaded before its first read."""
     match config.source:
         case "dcgm":
-            from exporter.node.dcgm.running_engines import engine_beside  # noqa: PLC0415 - a reader loads only what it reads
+            from exporter.node.dcgm.host_engine.running_engines import engine_beside  # noqa: PLC0415 - a reader loads only what it reads
 
             return open_dcgm(config, engine_beside)
         case "nvml":

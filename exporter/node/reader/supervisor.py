@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import msgspec
 
 from exporter.backoff import Backoff
-from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.readings import Readings, XidReport
 from exporter.node.devices.validity import readings_age_limit

@@ -13,7 +13,7 @@ from typing import get_args
 
 import msgspec
 
-from exporter.node.dcgm.values import status_reason
+from exporter.node.dcgm.native.values import status_reason
 from exporter.node.devices import field_ids, p2p
 from exporter.node.devices.component import Component, ComponentScope
 from exporter.node.devices.computed_metrics import P2P_STATUS

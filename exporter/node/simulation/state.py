@@ -10,7 +10,7 @@ ids are used again after a MIG reconfiguration.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from exporter.node.dcgm import layout
+from exporter.node.dcgm.native import layout
 from exporter.node.devices import field_ids
 from exporter.node.devices.field import Field, fields, fields_by_name
 from exporter.node.devices.read_plan import GPU_INSTANCE_ONLY

@@ -7,7 +7,7 @@ import pytest
 
 from exporter import cli
 from exporter.node.config import node_config
-from exporter.node.dcgm.library import DcgmLibrary
+from exporter.node.dcgm.native.library import DcgmLibrary
 from exporter.node.profiling_pause import ProfilingPause
 from exporter.node.program import NodeProgram
 from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, samples_of_gpu, wanted

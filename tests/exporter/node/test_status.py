@@ -11,7 +11,7 @@ from exporter.exposition.render import render
 from exporter.metric import Family, Labels
 from exporter.node.attribution.kubelet_reason import KubeletReason
 from exporter.node.attribution.metrics import INFO, UNMATCHED
-from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.labels import LabelStyle
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason

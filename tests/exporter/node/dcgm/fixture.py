@@ -4,7 +4,7 @@ import json
 import os
 
 from exporter.node.dcgm.clocks import Clocks
-from exporter.node.dcgm.library import open_library
+from exporter.node.dcgm.native.library import open_library
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.field import fields as known_fields

@@ -1,6 +1,6 @@
 """A libdcgm that rejects some watches, over the fake library."""
 
-from exporter.node.dcgm.library import DcgmLibrary
+from exporter.node.dcgm.native.library import DcgmLibrary
 
 
 class RejectingLibrary(DcgmLibrary):

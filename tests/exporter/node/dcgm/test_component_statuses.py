@@ -5,7 +5,7 @@ A status after which nothing else can be asked either costs the source, as from 
 
 import pytest
 
-from exporter.node.dcgm.status_scope import OF_A_GPU, OF_THE_CONNECTION, OF_THE_ENGINE
+from exporter.node.dcgm.native.status_scope import OF_A_GPU, OF_THE_CONNECTION, OF_THE_ENGINE
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.component_fixture import (
     CPU_POWER,

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from exporter.node.dcgm.library import DcgmLibrary
+from exporter.node.dcgm.native.library import DcgmLibrary
 from exporter.node.reader.supervisor import Reader, ReaderTimings
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.fixture import document, gpu_spec, samples_of_gpu

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from exporter.node.dcgm import health_bindings
 from exporter.node.dcgm.clocks import Clocks
-from exporter.node.dcgm.health import FIRST_PAUSE
-from exporter.node.dcgm.library import open_library
+from exporter.node.dcgm.health import bindings as health_bindings
+from exporter.node.dcgm.health.checks import FIRST_PAUSE
+from exporter.node.dcgm.native.library import open_library
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.computed_metrics import HEALTH_STATUS, READ_BY_CALLS
 from exporter.node.devices.health import ALL, WATCHES

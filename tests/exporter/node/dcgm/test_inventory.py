@@ -1,6 +1,6 @@
 """Which GPU is meant by an engine id that has no UUID any more."""
 
-from exporter.node.dcgm.inventory import DescribedGpus, EngineInventory
+from exporter.node.dcgm.entities.inventory import DescribedGpus, EngineInventory
 from exporter.node.devices.device import Device
 
 GPU = 1

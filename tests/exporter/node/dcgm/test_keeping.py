@@ -1,7 +1,7 @@
 """Which watches remain when devices or fields change, without a library."""
 
-from exporter.node.dcgm.keeping import Watched, kept_watches, not_kept
-from exporter.node.dcgm.targets import WatchTarget
+from exporter.node.dcgm.targets.keeping import Watched, kept_watches, not_kept
+from exporter.node.dcgm.targets.targets import WatchTarget
 
 GPU = 1
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.node.dcgm import layout, listing_layout
+from exporter.node.dcgm.native import layout, listing_layout
 
 BINDINGS = Path("/usr/share/datacenter-gpu-manager-4/bindings/python3")
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from exporter.node.dcgm import layout
-from exporter.node.dcgm.address import Address, AddressError, parse_address
-from exporter.node.dcgm.library import SIGNATURES, StatusError, open_library
-from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.host_engine.address import Address, AddressError, parse_address
+from exporter.node.dcgm.native import layout
+from exporter.node.dcgm.native.library import SIGNATURES, StatusError, open_library
+from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.fixture import document, gpu_spec
 from tests.fakes.build import build
@@ -36,7 +36,7 @@ def test_without_any_library_the_reason_is_that_it_is_missing():
     if shutil.which("nv-hostengine"):
         pytest.skip("DCGM is installed here")
     # In a new process: here the loader would return the fake library of the same soname that another test loaded.
-    answer = in_a_new_process("", "exporter.node.dcgm.library.open_library()")
+    answer = in_a_new_process("", "exporter.node.dcgm.native.library.open_library()")
     assert "neither libdcgm.so.4 nor libdcgm.so.3 can be loaded" in answer.stderr
 
 
@@ -53,13 +53,13 @@ def test_the_loader_finds_the_newest_major(engine_of, tmp_path, sonames):
     for soname in sonames:
         build(folder, only=soname)
     engine.at(0.0)
-    answer = in_a_new_process(str(folder), "print(exporter.node.dcgm.library.open_library().major)")
+    answer = in_a_new_process(str(folder), "print(exporter.node.dcgm.native.library.open_library().major)")
     assert answer.stdout.strip() == sonames[-1][-1]
 
 
 def in_a_new_process(library_path, code):
     return subprocess.run(
-        [sys.executable, "-c", f"import exporter.node.dcgm.library; {code}"],
+        [sys.executable, "-c", f"import exporter.node.dcgm.native.library; {code}"],
         env={**os.environ, "LD_LIBRARY_PATH": library_path},
         capture_output=True,
         text=True,

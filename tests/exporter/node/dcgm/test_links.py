@@ -2,8 +2,8 @@
 
 import pytest
 
-from exporter.node.dcgm import listing_layout
-from exporter.node.dcgm.library import DcgmLibrary
+from exporter.node.dcgm.native import listing_layout
+from exporter.node.dcgm.native.library import DcgmLibrary
 from exporter.node.devices.link import Link
 from tests.exporter.node.dcgm.fixture import (
     document,

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from exporter.node.dcgm.address import parse_address
-from exporter.node.dcgm.probe import refusal
+from exporter.node.dcgm.host_engine.address import parse_address
+from exporter.node.dcgm.host_engine.probe import refusal
 
 PATIENT = 30.0
 """Seconds that no test waits for: each address accepts or refuses at once."""

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from exporter.node.dcgm import layout
-from exporter.node.dcgm.records import RecordBuffer, RecordReader
-from exporter.node.dcgm.values import checked_raw, number_reason
+from exporter.node.dcgm.native import layout
+from exporter.node.dcgm.native.records import RecordBuffer, RecordReader
+from exporter.node.dcgm.native.values import checked_raw, number_reason
 from exporter.node.devices.device_source import WantedField
 from exporter.node.devices.validity import age_limit
 from exporter.source import SourceError

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.node.dcgm.library import StatusError
-from exporter.node.dcgm.rejection import narrow
-from exporter.node.dcgm.status_scope import OF_A_GPU, OF_THE_ENGINE
-from exporter.node.dcgm.targets import WatchTarget, merged
+from exporter.node.dcgm.native.library import StatusError
+from exporter.node.dcgm.native.status_scope import OF_A_GPU, OF_THE_ENGINE
+from exporter.node.dcgm.reading.rejection import narrow
+from exporter.node.dcgm.targets.targets import WatchTarget, merged
 
 DEVICES, FIELDS = range(6), range(100, 109)
 GPU = 1

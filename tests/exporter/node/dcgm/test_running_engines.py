@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from exporter.node.dcgm.running_engines import listening_engine, other_engines
+from exporter.node.dcgm.host_engine.running_engines import listening_engine, other_engines
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from exporter.node.dcgm.same_machine import on_this_machine
+from exporter.node.dcgm.host_engine.same_machine import on_this_machine
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from collections import Counter
 import msgspec
 import pytest
 
-from exporter.node.dcgm import layout
-from exporter.node.dcgm.connection import EngineConnection
-from exporter.node.dcgm.library import DcgmLibrary
+from exporter.node.dcgm.native import layout
+from exporter.node.dcgm.native.connection import EngineConnection
+from exporter.node.dcgm.native.library import DcgmLibrary
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices import field_ids
 from exporter.node.devices.validity import EVENT_SECONDS

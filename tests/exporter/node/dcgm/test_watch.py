@@ -2,10 +2,10 @@
 
 import pytest
 
-from exporter.node.dcgm.connection import EngineConnection
-from exporter.node.dcgm.library import DcgmLibrary, StatusError
-from exporter.node.dcgm.targets import WatchTarget
-from exporter.node.dcgm.watch import Watches, watch_interval
+from exporter.node.dcgm.native.connection import EngineConnection
+from exporter.node.dcgm.native.library import DcgmLibrary, StatusError
+from exporter.node.dcgm.reading.watch import Watches, watch_interval
+from exporter.node.dcgm.targets.targets import WatchTarget
 from tests.exporter.node.dcgm.fixture import document, gpu_spec, uuid_of
 
 GPU = 1

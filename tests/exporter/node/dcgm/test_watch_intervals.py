@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from exporter.node.dcgm.clocks import Clocks
-from exporter.node.dcgm.library import DcgmLibrary
+from exporter.node.dcgm.native.library import DcgmLibrary
 from exporter.node.dcgm.source import DcgmSource
 from tests.exporter.node.dcgm.fixture import document, gpu_spec, samples, uuid_of
 

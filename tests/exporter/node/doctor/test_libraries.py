@@ -5,7 +5,7 @@ import errno
 import msgspec
 import pytest
 
-from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.doctor import device_files, libraries, privileges
 from exporter.node.doctor.examination import NativeLibrary
 from exporter.node.doctor.native_probe import version_in

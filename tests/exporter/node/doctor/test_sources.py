@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.dcgm.reasons import DcgmReason
+from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.component_selection import SelectionReason
 from exporter.node.devices.selection import Selection
 from exporter.node.doctor import sources

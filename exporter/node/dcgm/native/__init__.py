@@ -1,0 +1,1 @@
+"""The calls of libdcgm: its C interface, loading it, a connection, and the values that it returns."""
