@@ -1,7 +1,7 @@
 """UUIDs of compute instances that the engine does not have at first, or never."""
 
 from tests.exporter.node.dcgm.fixture import document, gpu_spec, instance_spec, uuid_of
-from tests.exporter.node.dcgm.test_source import DiscoveryTimes
+from tests.exporter.node.dcgm.source_parts import DiscoveryTimes
 
 UUID = "54"
 INSTANCE, COMPUTE = f"{uuid_of(0)}/7", f"{uuid_of(0)}/7/0"
