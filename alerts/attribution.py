@@ -13,7 +13,6 @@ from alerts.expression import (
     parenthesized,
     relabel,
     with_device_labels,
-    with_node,
     with_pod_labels,
 )
 from alerts.generations import COMMON_FIELDS
@@ -64,9 +63,9 @@ def _stock_allocations() -> str:
 
 def _pod_allocations() -> str:
     """The allocations of gpugauge; those of dcgm-exporter only for devices without `gpugauge_device_allocated_pods`."""
-    allocations = with_node(with_pod_labels("gpugauge_allocation_info", "pod", "container", "uid"))
+    allocations = with_pod_labels("gpugauge_allocation_info", "pod", "container", "uid")
     own = by(f"{DEVICE}, {CONTAINER}, workload, workload_type", allocations)
-    attributed = by(DEVICE, with_node("gpugauge_device_allocated_pods"))
+    attributed = by(DEVICE, "gpugauge_device_allocated_pods")
     stock = f"{_stock_allocations()}\nunless on ({DEVICE})\n{attributed}"
     return f"{own}\nor on ({DEVICE})\n{parenthesized(stock)}"
 
@@ -87,7 +86,7 @@ or on ({POD})
 label_replace({relabel(POD_ALLOCATION, ("workload", "pod"))}, "workload_type", "pod", "", "")"""
 """The workload as the watcher exposes it, else as the allocation has it, else the pod itself."""
 
-_ALLOCATED_PODS = f"""{by(DEVICE, with_node("gpugauge_device_allocated_pods"))}
+_ALLOCATED_PODS = f"""{by(DEVICE, "gpugauge_device_allocated_pods")}
 or
 count by ({DEVICE}) (max by ({DEVICE}, namespace, pod) ({ALLOCATION}))"""
 

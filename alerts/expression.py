@@ -33,11 +33,6 @@ def with_device_labels(expression: str) -> str:
     return relabel(expression, ("node", "Hostname"), ("node", "hostname"), ("UUID", "uuid"))
 
 
-def with_node(expression: str) -> str:
-    """Set `node` on series of the gpugauge node exporter, which always have `hostname`."""
-    return relabel(expression, ("node", "hostname"))
-
-
 def with_pod_labels(expression: str, *labels: str) -> str:
     """Set `namespace`, and these labels of a pod, on series that gpugauge exposes about pods or namespaces.
 

@@ -5,7 +5,7 @@ recorded series (`gpu_instance:…` per GPU or MIG device, `gpu:…` per GPU).
 """
 
 from alerts import generations as dcgm
-from alerts.expression import DEVICE, GPU, by, indent, one_by, relabel, with_device_labels, with_node
+from alerts.expression import DEVICE, GPU, by, indent, one_by, relabel, with_device_labels
 from alerts.rule import Group, Recording
 
 MIB = 1048576
@@ -26,7 +26,7 @@ def _mib(expression: str) -> str:
 def _info() -> str:
     """The info series of gpugauge; for devices without one, the same labels from the series of dcgm-exporter."""
     labels = f"{DEVICE}, gpu, model, GPU_I_PROFILE"
-    own = by(labels, with_node("gpugauge_device_info"))
+    own = by(labels, "gpugauge_device_info")
     fields = with_device_labels(f'{{__name__=~"{dcgm.COMMON_FIELDS}"}}')
     stock = by(labels, relabel(fields, ("model", "modelName")), "group")
     return one_by(DEVICE, f"{own}\nor on ({DEVICE})\n{stock}")

@@ -29,7 +29,7 @@ def memory_section(node: BenchNode, fakes: RunningFakes, settle: float = SETTLE_
     with running(flags(fakes, None), bare, fakes.bytecode):
         time.sleep(settle)  # its bytecode is compiled now, as it is in an image
     with running(flags(fakes, None), bare, fakes.bytecode) as process:
-        process.wait_for(b'gpugauge_source_up{hostname="node-1",source="dcgm"} 0.0')
+        process.wait_for(b'gpugauge_source_up{node="node-1",source="dcgm"} 0.0')
         time.sleep(settle)
         before = _rows("before libdcgm", process, BUDGET_MIB)
     with running(flags(fakes, fakes.counters_file), fakes.environment(), fakes.bytecode) as process:

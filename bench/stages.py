@@ -207,7 +207,7 @@ def minus(one: Cost, other: Cost) -> Cost:
 def exporter_metrics() -> ExporterMetrics:
     """Make the exporter metrics of a node exporter."""
     state = ConfigState("0" * 64, successful=True, at=time.time())
-    return ExporterMetrics({"hostname": STYLE.hostname}, config=lambda: state)
+    return ExporterMetrics({"node": STYLE.hostname}, config=lambda: state)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,11 @@ from dashboards.panels import graph, table, timeline
 from dashboards.queries import CLUSTER
 from dashboards.style import Color, Column, Query, Unit, ValueState
 
-EXPORTER = f'{CLUSTER}, hostname=~"$node"'
-"""Selects exporter metrics of the chosen nodes, by the label `hostname`: `node` is set only on recorded series."""
+EXPORTER = f'{CLUSTER}, node=~"$node"'
+"""Selects exporter metrics of the chosen nodes."""
 
 UP = (ValueState(0, "down", Color.CRITICAL), ValueState(1, "up", Color.OK))
-_REJECTED = (
-    f"sum by (hostname, field, reason) (rate(gpugauge_rejected_values_total{{{EXPORTER}}}[$__rate_interval])) > 0"
-)
+_REJECTED = f"sum by (node, field, reason) (rate(gpugauge_rejected_values_total{{{EXPORTER}}}[$__rate_interval])) > 0"
 
 ROW = PanelRow(
     "Health of the exporter",
@@ -24,7 +22,7 @@ ROW = PanelRow(
                 "Sources",
                 "Whether each source answered: the device library, the kubelet. Values of a source that is down are "
                 "absent above, never zero.",
-                Query(f"min by (hostname, source) (gpugauge_source_up{{{EXPORTER}}})", "{{hostname}} · {{source}}"),
+                Query(f"min by (node, source) (gpugauge_source_up{{{EXPORTER}}})", "{{node}} · {{source}}"),
                 UP,
             ),
             8,
@@ -34,7 +32,7 @@ ROW = PanelRow(
             timeline(
                 "GPUs that can be read",
                 "Down: the GPU is known and cannot be read, because it was lost, requires a reset or hangs.",
-                Query(f"min by (hostname, gpu, UUID) (gpugauge_device_up{{{EXPORTER}}})", "{{hostname}} · GPU {{gpu}}"),
+                Query(f"min by (node, gpu, UUID) (gpugauge_device_up{{{EXPORTER}}})", "{{node}} · GPU {{gpu}}"),
                 UP,
             ),
             8,
@@ -45,11 +43,11 @@ ROW = PanelRow(
                 "Problems",
                 "Problems that a source reports now, while it still answers. Empty when there are none.",
                 (
-                    Column("hostname", "Node"),
+                    Column("node", "Node"),
                     Column("source", "Source", width=120),
                     Column("reason", "Problem"),
                 ),
-                f"max by (hostname, source, reason) (gpugauge_source_problem{{{EXPORTER}}})",
+                f"max by (node, source, reason) (gpugauge_source_problem{{{EXPORTER}}})",
             ),
             8,
             7,
@@ -60,8 +58,8 @@ ROW = PanelRow(
                 "How long a read of each source takes. If it comes near the collection interval, check the driver.",
                 Unit.SECONDS,
                 Query(
-                    f"max by (hostname, source) (gpugauge_source_read_duration_seconds{{{EXPORTER}}})",
-                    "{{hostname}} · {{source}}",
+                    f"max by (node, source) (gpugauge_source_read_duration_seconds{{{EXPORTER}}})",
+                    "{{node}} · {{source}}",
                 ),
             ),
             8,
@@ -84,13 +82,13 @@ ROW = PanelRow(
                 "Versions of the exporter and the libraries, and the source in use. `simulated` means that there is no "
                 "real hardware.",
                 (
-                    Column("hostname", "Node"),
+                    Column("node", "Node"),
                     Column("version", "Exporter", width=90),
                     Column("source", "Source", width=100),
                     Column("dcgm_version", "DCGM", width=90),
                     Column("nvml_version", "NVML"),
                 ),
-                f"max by (hostname, version, source, dcgm_version, nvml_version) (gpugauge_build_info{{{EXPORTER}}})",
+                f"max by (node, version, source, dcgm_version, nvml_version) (gpugauge_build_info{{{EXPORTER}}})",
             ),
             8,
             7,

@@ -43,8 +43,8 @@ NOW = PanelRow(
                 "GPUs that are expected (by option, or from the PCI bus of the node) and cannot be read. See GPUs that "
                 "can be read, below.",
                 Unit.COUNT,
-                f"sum(max by (hostname) (gpugauge_devices_expected{{{health.EXPORTER}}}) "
-                f"- max by (hostname) (gpugauge_devices_observed{{{health.EXPORTER}}}))",
+                f"sum(max by (node) (gpugauge_devices_expected{{{health.EXPORTER}}}) "
+                f"- max by (node) (gpugauge_devices_observed{{{health.EXPORTER}}}))",
                 (ValueState(0, "none", Color.OK), ValueState(1, "", Color.CRITICAL)),
             ),
             stat(

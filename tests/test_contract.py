@@ -76,6 +76,14 @@ def labels_of(name):
     return DCGM | TARGET if name in fields_by_name() else set()
 
 
+def test_only_dcgm_named_series_call_the_node_hostname():
+    renamed = {"hostname", "Hostname"}
+    assert [name for name, labels in EXPOSED.items() if labels & renamed and not name.startswith("DCGM_")] == []
+    of_the_node = [section for section in sections() if section.title.startswith("Node exporter:")]
+    own = [metric for section in of_the_node for metric in section.metrics if metric.name.startswith("gpugauge_")]
+    assert [metric.name for metric in own if "node" not in metric.schema.names] == []
+
+
 def test_expressions_of_rules_and_panels_are_found():
     assert len(EXPRESSIONS) > 60
     assert any("gpu-fleet" in name for name in EXPRESSIONS)

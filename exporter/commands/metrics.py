@@ -87,9 +87,11 @@ def sections() -> tuple[ReferenceSection, ...]:
         ReferenceSection(
             "Node exporter: exporter metrics",
             "Written by the Prometheus client library, beside its own `process_…` metrics.",
-            exporter_metrics(("hostname",)),
+            exporter_metrics(("node",)),
         ),
-        ReferenceSection("Cluster watcher", "No `hostname`: these are facts about the cluster.", WATCHER_METRICS),
+        ReferenceSection(
+            "Cluster watcher", "Facts about the cluster: only what speaks of one node has `node`.", WATCHER_METRICS
+        ),
         ReferenceSection(
             "Cluster watcher: exporter metrics", "The same names as on the node exporter.", exporter_metrics(())
         ),

@@ -47,7 +47,7 @@ class ExporterMetrics(Collector):
     """
 
     constant_labels: Mapping[str, str]
-    """Labels on every series here: `hostname` on node exporters, none on the watcher."""
+    """Labels on every series here: `node` on node exporters, none on the watcher."""
     config: Callable[[], ConfigState] | None = None
     """Returns the state of the counters file; None on a program without one."""
     snapshot: Snapshot | None = None

@@ -85,7 +85,7 @@ class NodePipeline:
         """
         self._sources = sources
         self._style, self._selection = style, selection
-        self._hostname = style.hostname
+        self._node = style.hostname
         self.use(counters)
         self._before = state or RememberedNode()
         self._known = KnownGpus(map(device, self._before.gpus))
@@ -135,7 +135,7 @@ class NodePipeline:
                 *self._selected_families(readings, devices, others),
                 *self._inventory.families(readings, max(self._expected(), len(self._known))),
                 *self._computed.own(),
-                unsupported(readings, self._names, self._hostname),
+                unsupported(readings, self._names, self._node),
                 *allocation_families,
                 *self._job_families(readings, jobs.jobs),
                 *self._state_families(cycle, attribution, devices.by_field, readings),
@@ -196,7 +196,7 @@ class NodePipeline:
         yield from self._computed.of_file(self._counters.computed, *own, self._schema)
 
     def _job_families(self, readings: Readings, jobs: Jobs) -> tuple[Family, ...]:
-        family = job_info(readings.inventory, jobs, self._hostname)
+        family = job_info(readings.inventory, jobs, self._node)
         return (family,) if family.samples else ()
 
     def _allocations(self, cycle: CollectionCycle) -> Allocations | None:

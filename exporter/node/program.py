@@ -241,7 +241,7 @@ def run(config: NodeConfig, environment: MutableMapping[str, str]) -> bool:
     Raises ConfigError, ListenError, TlsError or ConfigFileError before anything runs.
     """
     program = NodeProgram(config)
-    metrics = ExporterMetrics({"hostname": config.style.hostname}, config=lambda: program.config_state)
+    metrics = ExporterMetrics({"node": config.style.hostname}, config=lambda: program.config_state)
     loop = CollectionLoop(program.collect, metrics, config.interval)
     endpoints = ProgramEndpoints(loop, program.restart_needed, program.unready, program.unhealthy)
     hostname = config.style.hostname

@@ -19,11 +19,11 @@ _ATTRIBUTION = "kubelet"
 """The source of allocations."""
 
 
-def node_page(collected: Collected, hostname: str) -> StatusPage:
-    """Fill the page; `hostname` is the node's name."""
+def node_page(collected: Collected, node: str) -> StatusPage:
+    """Fill the page; `node` is the node's name."""
     snapshot = collected.snapshot
     if snapshot is None:
-        return failed_page(collected.number, (("Node", text(hostname)),))
+        return failed_page(collected.number, (("Node", text(node)),))
     families = {each.metric.name: each for each in snapshot.families}
     configuration = _configuration(collected.config)
     tables = (
@@ -33,9 +33,7 @@ def node_page(collected: Collected, hostname: str) -> StatusPage:
         _unsupported(families, known=_was_read(snapshot)),
         _unmatched(families, known=_was_read(snapshot, _ATTRIBUTION)),
     )
-    return StatusPage(
-        (("State", _state(snapshot, families, configuration)), *_facts(snapshot, families, hostname)), tables
-    )
+    return StatusPage((("State", _state(snapshot, families, configuration)), *_facts(snapshot, families, node)), tables)
 
 
 def _state(snapshot: Snapshot, families: Mapping[str, AnyFamily], configuration: StatusTable) -> Cell:
@@ -62,14 +60,14 @@ def _was_read(snapshot: Snapshot, source: str = "") -> bool:
     )
 
 
-def _facts(snapshot: Snapshot, families: Mapping[str, AnyFamily], hostname: str) -> tuple[tuple[str, Cell], ...]:
+def _facts(snapshot: Snapshot, families: Mapping[str, AnyFamily], node: str) -> tuple[tuple[str, Cell], ...]:
     build = snapshot.build
     simulated = build.get("source") == "simulated"
     source = (
         text(build["source"], note="nothing here is measured" if simulated else "") if build.get("source") else absent()
     )
     return (
-        ("Node", text(hostname)),
+        ("Node", text(node)),
         ("Collected", text(utc(snapshot.taken_at))),
         ("GPUs", _gpus(families)),
         ("Source", source),

@@ -228,6 +228,8 @@ class Node:
             self.fixture.add("DCGM_FI_DEV_DEC_UTIL", labels, always(0))
 
     def _add_allocations(self, flavor: Flavor, gpu: Gpu, device: Labels, target: Labels) -> None:
+        device = {name: value for name, value in device.items() if name != flavor.host} | {"node": self.node}
+
         def add(name: str, exposed: Labels, values: str) -> None:
             self.fixture.add(name, stored({**device, **exposed}, target, honor=flavor.honor), values)
 

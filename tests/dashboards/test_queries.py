@@ -39,7 +39,7 @@ def pod(namespace, name):
 def device(uuid, index, *, node="a", gi="", ci="", profile="1g.10gb"):
     instance = f',GPU_I_ID="{gi}",GPU_I_PROFILE="{profile}"' if gi else ""
     instance += f',GPU_CI_ID="{ci}"' if ci else ""
-    return f'gpu="{index}",UUID="{uuid}",hostname="{node}"{instance}'
+    return f'gpu="{index}",UUID="{uuid}",node="{node}"{instance}'
 
 
 def allocated_pods(labels, number):
@@ -47,8 +47,10 @@ def allocated_pods(labels, number):
 
 
 def activity(labels, share, *, used=30_000, free=50_000):
+    info = f'gpugauge_device_info{{{labels},model="NVIDIA-H100"}} 1'
+    labels = labels.replace(",node=", ",hostname=")
     return [
-        f'gpugauge_device_info{{{labels},model="NVIDIA-H100"}} 1',
+        info,
         f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{labels}}} {share}",
         f"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{{{labels}}} {share / 2}",
         f"DCGM_FI_PROF_DRAM_ACTIVE{{{labels}}} {share / 3}",
@@ -58,6 +60,7 @@ def activity(labels, share, *, used=30_000, free=50_000):
 
 
 def gpu(labels, watts):
+    labels = labels.replace(",node=", ",hostname=")
     return [
         f"DCGM_FI_DEV_POWER_USAGE{{{labels}}} {watts}",
         f"DCGM_FI_DEV_GPU_TEMP{{{labels}}} 60",
@@ -67,16 +70,16 @@ def gpu(labels, watts):
 
 def health(node, now, observed=3):
     return [
-        f'gpugauge_source_up{{source="dcgm",hostname="{node}"}} 1',
-        f'gpugauge_source_problem{{source="dcgm",reason="profiling_unavailable",hostname="{node}"}} 1',
-        f'gpugauge_source_read_duration_seconds{{source="dcgm",hostname="{node}"}} 0.004',
-        f'gpugauge_rejected_values_total{{field="DCGM_FI_DEV_GPU_TEMP",reason="blank",hostname="{node}"}} 3',
-        f'gpugauge_devices_expected{{hostname="{node}"}} 3',
-        f'gpugauge_devices_observed{{hostname="{node}"}} {observed}',
-        f'gpugauge_last_collection_timestamp_seconds{{hostname="{node}"}} {now}',
+        f'gpugauge_source_up{{source="dcgm",node="{node}"}} 1',
+        f'gpugauge_source_problem{{source="dcgm",reason="profiling_unavailable",node="{node}"}} 1',
+        f'gpugauge_source_read_duration_seconds{{source="dcgm",node="{node}"}} 0.004',
+        f'gpugauge_rejected_values_total{{field="DCGM_FI_DEV_GPU_TEMP",reason="blank",node="{node}"}} 3',
+        f'gpugauge_devices_expected{{node="{node}"}} 3',
+        f'gpugauge_devices_observed{{node="{node}"}} {observed}',
+        f'gpugauge_last_collection_timestamp_seconds{{node="{node}"}} {now}',
         (
             f'gpugauge_build_info{{version="0.1.0",contract="1",dcgm_version="4.2",nvml_version="13",python_version="3.11",'
-            f'source="dcgm",hostname="{node}"}} 1'
+            f'source="dcgm",node="{node}"}} 1'
         ),
     ]
 

@@ -53,7 +53,7 @@ def watcher():
 def test_the_node_exporter_serves_devices_under_the_nodes_name(node):
     started, _ = node
     exposition = started.until("/metrics", "gpugauge_device_info{")
-    (host,) = set(re.findall(r'^gpugauge_device_info\{.*hostname="([^"]*)"', exposition, re.MULTILINE))
+    (host,) = set(re.findall(r'^gpugauge_device_info\{.*node="([^"]*)"', exposition, re.MULTILINE))
     assert host == NODE_NAME
     assert "DCGM_FI_DEV_FB_USED{" in exposition
 

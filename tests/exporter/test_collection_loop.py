@@ -21,12 +21,12 @@ def snapshot(*health, **more):
 
 
 def loop_over(collect, clock=lambda: 0.0):
-    return CollectionLoop(collect, ExporterMetrics({"hostname": "n1"}), 30.0, clock)
+    return CollectionLoop(collect, ExporterMetrics({"node": "n1"}), 30.0, clock)
 
 
 def test_before_the_first_collection_the_exporter_metrics_are_exposed():
     text = loop_over(snapshot).exposition.text.decode()
-    assert 'gpugauge_build_info{contract="1",hostname="n1",' in text
+    assert 'gpugauge_build_info{contract="1",node="n1",' in text
     assert "\na 1" not in text
     assert "gpugauge_last_collection_timestamp_seconds{" not in text
 
@@ -36,10 +36,10 @@ def test_a_collection_exposes_data_and_health():
     loop.collect()
     text = loop.exposition.text.decode()
     assert "\na 1\n" in text
-    assert 'gpugauge_source_up{hostname="n1",source="kubelet"} 0.0' in text
-    assert 'gpugauge_source_problem{hostname="n1",reason="timeout",source="kubelet"} 1.0' in text
-    assert 'gpugauge_source_errors_total{hostname="n1",reason="timeout",source="kubelet"} 1.0' in text
-    assert 'gpugauge_last_collection_timestamp_seconds{hostname="n1"} 12.5' in text
+    assert 'gpugauge_source_up{node="n1",source="kubelet"} 0.0' in text
+    assert 'gpugauge_source_problem{node="n1",reason="timeout",source="kubelet"} 1.0' in text
+    assert 'gpugauge_source_errors_total{node="n1",reason="timeout",source="kubelet"} 1.0' in text
+    assert 'gpugauge_last_collection_timestamp_seconds{node="n1"} 12.5' in text
 
 
 def test_a_collection_makes_the_forms_that_were_asked_for_and_no_other():
@@ -57,13 +57,13 @@ def test_openmetrics_shows_its_own_collection_also_when_it_is_asked_for_after_th
     loop.collect()
     first = loop.exposition
     loop.collect()
-    rejected = 'gpugauge_rejected_values_total{field="F",hostname="n1",reason="blank"}'
+    rejected = 'gpugauge_rejected_values_total{field="F",node="n1",reason="blank"}'
     assert f"{rejected} 2.0" in first.openmetrics.decode()
     assert f"{rejected} 5.0" in loop.exposition.openmetrics.decode()
 
 
 def test_label_values_without_a_name_are_an_error_and_not_dropped():
-    metrics = ExporterMetrics({"hostname": "n1"})
+    metrics = ExporterMetrics({"node": "n1"})
     metrics.observe(snapshot(rejected={("DCGM_FI_DEV_GPU_UTIL",): 1}))
     with pytest.raises(LabelError, match="gpugauge_rejected_values: 1 label values for 2 names"):
         list(metrics.collect())
@@ -82,7 +82,7 @@ def test_rejected_values_add_up_and_problems_show_only_while_they_last():
     loop.collect()
     text = loop.exposition.text.decode()
     assert "profiling_unavailable" not in text
-    assert 'gpugauge_rejected_values_total{field="F",hostname="n1",reason="blank"} 5.0' in text
+    assert 'gpugauge_rejected_values_total{field="F",node="n1",reason="blank"} 5.0' in text
     assert 'source="dcgm"' in text
 
 
@@ -94,7 +94,7 @@ def test_a_defect_costs_the_data_of_its_collection_and_is_counted():
     text = loop.exposition.text.decode()
     assert "\na 1\n" not in text
     assert "gpugauge_source_up{" not in text
-    assert 'gpugauge_collection_failures_total{hostname="n1"} 1.0' in text
+    assert 'gpugauge_collection_failures_total{node="n1"} 1.0' in text
 
 
 def test_the_first_collections_are_quick_and_one_without_devices_is_made_again_soon():

@@ -19,8 +19,8 @@ JOB_INFO = metric(
     "UUID",
     *INSTANCE_IDS,
     LABEL,
-    "hostname",
-    optional=(*INSTANCE_IDS, "hostname"),
+    "node",
+    optional=(*INSTANCE_IDS, "node"),
 )
 METRICS = (JOB_INFO,)
 
@@ -39,14 +39,12 @@ def with_job(rows: Sequence[LabelPairs], inventory: Sequence[Device], jobs: Jobs
     return [(*row, (LABEL, own[0])) if len(own) == 1 else row for row, own in zip(rows, alone, strict=True)]
 
 
-def job_info(inventory: Sequence[Device], jobs: Jobs, hostname: str) -> Family:
+def job_info(inventory: Sequence[Device], jobs: Jobs, node: str) -> Family:
     """Make the family of all pairs of a device and a job."""
     return Family(
         JOB_INFO,
         [
-            JOB_INFO.sample(
-                1, gpu=str(device.index), UUID=device.uuid, **instance_ids(device), hpc_job=job, hostname=hostname
-            )
+            JOB_INFO.sample(1, gpu=str(device.index), UUID=device.uuid, **instance_ids(device), hpc_job=job, node=node)
             for device in inventory
             for job in jobs_of(device, jobs)
         ],

@@ -14,7 +14,7 @@ from exporter.node.attribution.attribute import DEFAULT_RULES, Attribution, Attr
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
 
-_OPTIONAL = (*INSTANCE_IDS, "gpu_pod_uid", "hostname")
+_OPTIONAL = (*INSTANCE_IDS, "gpu_pod_uid", "node")
 
 INFO = metric(
     "gpugauge_allocation_info",
@@ -27,7 +27,7 @@ INFO = metric(
     *CONTAINER,
     "resource",
     "sharing",
-    "hostname",
+    "node",
     optional=(*_OPTIONAL, "GPU_I_PROFILE"),
 )
 REPLICAS = metric(
@@ -37,7 +37,7 @@ REPLICAS = metric(
     "UUID",
     *INSTANCE_IDS,
     *CONTAINER,
-    "hostname",
+    "node",
     optional=_OPTIONAL,
 )
 ALLOCATED_PODS = metric(
@@ -48,8 +48,8 @@ ALLOCATED_PODS = metric(
     "gpu",
     "UUID",
     *INSTANCE_IDS,
-    "hostname",
-    optional=(*INSTANCE_IDS, "hostname"),
+    "node",
+    optional=(*INSTANCE_IDS, "node"),
 )
 UNMATCHED = metric(
     "gpugauge_unmatched_device_ids",
@@ -57,29 +57,29 @@ UNMATCHED = metric(
     "Device ids that the kubelet lists and that match no device.",
     "resource",
     "reason",
-    "hostname",
-    optional=("hostname",),
+    "node",
+    optional=("node",),
 )
 CONFLICTING = metric(
     "gpugauge_devices_with_conflicting_allocations",
     Kind.GAUGE,
     "Devices whose allocations contradict each other: several pods have one that is not shared (older kubelets list "
     "finished pods too), or some have all of it and others a share. Absent where there is none.",
-    "hostname",
-    optional=("hostname",),
+    "node",
+    optional=("node",),
 )
 
 METRICS = (INFO, REPLICAS, ALLOCATED_PODS, UNMATCHED, CONFLICTING)
 
 
-def allocation_families(attribution: Attribution, hostname: str) -> tuple[Family, ...]:
-    """Make the families that have a sample. `hostname` is the node's name; empty when it is not known."""
+def allocation_families(attribution: Attribution, node: str) -> tuple[Family, ...]:
+    """Make the families that have a sample. `node` is the node's name; empty when it is not known."""
     samples: tuple[tuple[Metric, Iterator[Sample]], ...] = (
-        (INFO, _info(attribution, hostname)),
-        (REPLICAS, _replicas(attribution, hostname)),
-        (ALLOCATED_PODS, _allocated_pods(attribution, hostname)),
-        (UNMATCHED, _unmatched(attribution, hostname)),
-        (CONFLICTING, _conflicting(attribution, hostname)),
+        (INFO, _info(attribution, node)),
+        (REPLICAS, _replicas(attribution, node)),
+        (ALLOCATED_PODS, _allocated_pods(attribution, node)),
+        (UNMATCHED, _unmatched(attribution, node)),
+        (CONFLICTING, _conflicting(attribution, node)),
     )
     families = (Family(metric, list(found)) for metric, found in samples)
     return tuple(family for family in families if family.samples)
@@ -93,7 +93,7 @@ class AttributionCache:
     Not thread-safe.
     """
 
-    hostname: str
+    node: str
     rules: AttributionRules = DEFAULT_RULES
     _inputs: tuple[tuple[Device, ...], Allocations | None, tuple[str, ...]] | None = None
     _results: tuple[Attribution, tuple[Family, ...]] | None = None
@@ -104,7 +104,7 @@ class AttributionCache:
         """Return what `attribute` and `allocation_families` give for these devices and allocations."""
         if self._results is None or self._inputs != (inventory, allocations, down):
             attribution = attribute(inventory, allocations, self.rules, down)
-            self._results = attribution, allocation_families(attribution, self.hostname)
+            self._results = attribution, allocation_families(attribution, self.node)
             self._inputs = inventory, allocations, down
         return self._results
 
@@ -113,7 +113,7 @@ def _container(container: PodContainer) -> dict[str, str]:
     return container_labels(container.namespace, container.pod, container.name, container.pod_uid)
 
 
-def _info(attribution: Attribution, hostname: str) -> Iterator[Sample]:
+def _info(attribution: Attribution, node: str) -> Iterator[Sample]:
     for allocation in attribution.allocations:
         device = attribution.inventory[allocation.device]
         yield INFO.sample(
@@ -125,11 +125,11 @@ def _info(attribution: Attribution, hostname: str) -> Iterator[Sample]:
             **_container(allocation.container),
             resource=allocation.resource,
             sharing=allocation.sharing,
-            hostname=hostname,
+            node=node,
         )
 
 
-def _replicas(attribution: Attribution, hostname: str) -> Iterator[Sample]:
+def _replicas(attribution: Attribution, node: str) -> Iterator[Sample]:
     """One sample per device and container: replicas given through several resources add up."""
     totals: dict[tuple[int, PodContainer], int] = {}
     for allocation in attribution.allocations:
@@ -139,21 +139,21 @@ def _replicas(attribution: Attribution, hostname: str) -> Iterator[Sample]:
         device = attribution.inventory[position]
         if replicas:
             labels = {"UUID": device.uuid, **instance_ids(device), **_container(container)}
-            yield REPLICAS.sample(replicas, **labels, hostname=hostname)
+            yield REPLICAS.sample(replicas, **labels, node=node)
 
 
-def _allocated_pods(attribution: Attribution, hostname: str) -> Iterator[Sample]:
+def _allocated_pods(attribution: Attribution, node: str) -> Iterator[Sample]:
     for device, state in zip(attribution.inventory, attribution.states, strict=True):
         if state.pods is not None:
             labels = {"gpu": str(device.index), "UUID": device.uuid, **instance_ids(device)}
-            yield ALLOCATED_PODS.sample(state.pods, **labels, hostname=hostname)
+            yield ALLOCATED_PODS.sample(state.pods, **labels, node=node)
 
 
-def _unmatched(attribution: Attribution, hostname: str) -> Iterator[Sample]:
+def _unmatched(attribution: Attribution, node: str) -> Iterator[Sample]:
     for resource, reason, count in attribution.unmatched:
-        yield UNMATCHED.sample(count, resource=resource, reason=reason, hostname=hostname)
+        yield UNMATCHED.sample(count, resource=resource, reason=reason, node=node)
 
 
-def _conflicting(attribution: Attribution, hostname: str) -> Iterator[Sample]:
+def _conflicting(attribution: Attribution, node: str) -> Iterator[Sample]:
     if count := sum(state.sharing == "unknown" for state in attribution.states):
-        yield CONFLICTING.sample(count, hostname=hostname)
+        yield CONFLICTING.sample(count, node=node)

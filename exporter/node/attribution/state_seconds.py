@@ -26,8 +26,8 @@ STATE_SECONDS = metric(
     "UUID",
     *INSTANCE_IDS,
     "state",
-    "hostname",
-    optional=(*INSTANCE_IDS, "hostname"),
+    "node",
+    optional=(*INSTANCE_IDS, "node"),
 )
 METRICS = (STATE_SECONDS,)
 _SHARED: frozenset[Sharing | None] = frozenset({"time-slicing", "mps", "fraction"})
@@ -59,13 +59,13 @@ class StateSeconds:
 
     def __init__(
         self,
-        hostname: str,
+        node: str,
         interval: float,
         before: Iterable[DeviceSeconds] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`interval` is between collections, in seconds; `before` was counted earlier; `clock` must be monotonic."""
-        self._hostname, self._clock = hostname, clock
+        self._node, self._clock = node, clock
         self._longest = max(MAX_AGE_INTERVALS * interval, MIN_SECONDS)
         self._seconds = {_key_before(each): _all_states(each.seconds) for each in before}
         self._labels: dict[CountedDevice, dict[DeviceState, Labels]] = {}
@@ -129,7 +129,7 @@ class StateSeconds:
 
     def _labels_of(self, device: Device, state: DeviceState) -> Labels:
         ids = instance_ids(device)
-        return STATE_SECONDS.labels(UUID=device.uuid, **ids, state=str(state), hostname=self._hostname)
+        return STATE_SECONDS.labels(UUID=device.uuid, **ids, state=str(state), node=self._node)
 
 
 def _key(device: Device) -> CountedDevice:

@@ -27,7 +27,7 @@ CLOCK_EVENT = metric(
     "gpu",
     "UUID",
     "reason",
-    "hostname",
+    "node",
 )
 XID_ERRORS = metric(
     "gpugauge_xid_errors_total",
@@ -36,7 +36,7 @@ XID_ERRORS = metric(
     "gpu",
     "UUID",
     "xid",
-    "hostname",
+    "node",
 )
 LAST_XID = metric(
     "gpugauge_xid_last_timestamp_seconds",
@@ -45,7 +45,7 @@ LAST_XID = metric(
     "gpu",
     "UUID",
     "xid",
-    "hostname",
+    "node",
 )
 METRICS = (XID_ERRORS, LAST_XID, CLOCK_EVENT)
 
@@ -78,9 +78,9 @@ def extended_schema(schema: LabelSchema, computed: ComputedMetric) -> LabelSchem
 class ComputedFamilies:
     """Counts over all collections, and makes families of them. For one thread."""
 
-    def __init__(self, hostname: str, windows: CountWindows, started_at: float) -> None:
+    def __init__(self, node: str, windows: CountWindows, started_at: float) -> None:
         """`started_at` is when counting starts, in Unix seconds."""
-        self._hostname, self._windows, self._started_at = hostname, windows, started_at
+        self._node, self._windows, self._started_at = node, windows, started_at
         self._xids: dict[str, XidCounts] = {}
         """Of the GPUs whose XIDs can be received: an XID came, or the source knows that none did."""
         self._readable: frozenset[str] = frozenset()
@@ -196,7 +196,7 @@ class ComputedFamilies:
         """The labels of one of our own series, made once."""
         key = (metric.name, gpu.uuid, value)
         if key not in self._own_labels:
-            pairs = {"gpu": str(gpu.index), "UUID": gpu.uuid, name: value, "hostname": self._hostname}
+            pairs = {"gpu": str(gpu.index), "UUID": gpu.uuid, name: value, "node": self._node}
             self._own_labels[key] = metric.labels(**pairs)
         return self._own_labels[key]
 

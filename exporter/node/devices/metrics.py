@@ -31,7 +31,7 @@ from exporter.node.devices.readings import Batch, Readings, SampleValue
 
 _INFO_LABELS = (
     "gpu", "UUID", "pci_bus_id", "device", "model", *MIG_LABELS, "serial", "architecture", "driver_version",
-    "mig_mode", "numa_node", "hostname",
+    "mig_mode", "numa_node", "node",
 )  # fmt: skip
 
 DEVICE_INFO = metric(
@@ -47,11 +47,11 @@ DEVICE_UP = metric(
     "1 while the GPU can be read, 0 while it is known but lost, hung or in need of a reset.",
     "gpu",
     "UUID",
-    "hostname",
+    "node",
 )
-DEVICES_OBSERVED = metric("gpugauge_devices_observed", Kind.GAUGE, "GPUs that could be read.", "hostname")
+DEVICES_OBSERVED = metric("gpugauge_devices_observed", Kind.GAUGE, "GPUs that could be read.", "node")
 DEVICES_EXPECTED = metric(
-    "gpugauge_devices_expected", Kind.GAUGE, "GPUs that should be there: the largest number known.", "hostname"
+    "gpugauge_devices_expected", Kind.GAUGE, "GPUs that should be there: the largest number known.", "node"
 )
 UNSUPPORTED = metric(
     "gpugauge_field_unsupported_devices",
@@ -59,7 +59,7 @@ UNSUPPORTED = metric(
     "GPUs and MIG devices on which a configured field has no value.",
     "field",
     "reason",
-    "hostname",
+    "node",
 )
 METRICS = (DEVICE_INFO, DEVICE_UP, DEVICES_OBSERVED, DEVICES_EXPECTED, UNSUPPORTED)
 KINDS = {"gauge": Kind.GAUGE, "counter": Kind.COUNTER, "untyped": Kind.UNTYPED}
@@ -194,7 +194,7 @@ def dcgm_metric(name: str, kind: str, help_: str, schema: LabelSchema) -> Metric
     return Metric(name, KINDS[kind], help_, schema)
 
 
-def _info(device: Device, hostname: str) -> Labels:
+def _info(device: Device, node: str) -> Labels:
     return DEVICE_INFO.labels(
         gpu=str(device.index),
         UUID=device.uuid,
@@ -207,15 +207,15 @@ def _info(device: Device, hostname: str) -> Labels:
         driver_version=device.driver_version,
         mig_mode={True: "enabled", False: "disabled", None: ""}[device.mig_enabled],
         numa_node=str(device.numa_node) if device.numa_node >= 0 else "",
-        hostname=hostname,
+        node=node,
     )
 
 
 class InventoryMetrics:
     """The families that change only with the inventory; those of the last inventory are kept."""
 
-    def __init__(self, hostname: str) -> None:
-        self._hostname = hostname
+    def __init__(self, node: str) -> None:
+        self._node = node
         self._inventory: tuple[Device, ...] | None = None
         self._info: list[Sample] = []
         self._gpus: list[tuple[Device, Labels]] = []
@@ -233,17 +233,15 @@ class InventoryMetrics:
         return [
             Family(DEVICE_INFO, self._info),
             Family(DEVICE_UP, up),
-            Family(DEVICES_OBSERVED, [DEVICES_OBSERVED.sample(observed, hostname=self._hostname)]),
-            Family(DEVICES_EXPECTED, [DEVICES_EXPECTED.sample(expected, hostname=self._hostname)]),
+            Family(DEVICES_OBSERVED, [DEVICES_OBSERVED.sample(observed, node=self._node)]),
+            Family(DEVICES_EXPECTED, [DEVICES_EXPECTED.sample(expected, node=self._node)]),
         ]
 
     def _update(self, inventory: tuple[Device, ...]) -> None:
         self._inventory = inventory
-        self._info = [(_info(device, self._hostname), 1) for device in inventory]
+        self._info = [(_info(device, self._node), 1) for device in inventory]
         gpus = [device for device in inventory if device.gi < 0]
-        self._gpus = [
-            (gpu, DEVICE_UP.labels(gpu=str(gpu.index), UUID=gpu.uuid, hostname=self._hostname)) for gpu in gpus
-        ]
+        self._gpus = [(gpu, DEVICE_UP.labels(gpu=str(gpu.index), UUID=gpu.uuid, node=self._node)) for gpu in gpus]
 
 
 def field_names(counters: Counters) -> dict[int, str]:
@@ -251,7 +249,7 @@ def field_names(counters: Counters) -> dict[int, str]:
     return {row.field.id: row.name for row in reversed(counters.rows)}
 
 
-def unsupported(readings: Readings, names: dict[int, str], hostname: str) -> Family:
+def unsupported(readings: Readings, names: dict[int, str], node: str) -> Family:
     """Count the devices that have no value of a configured field, by reason, from this collection's rejections."""
     counts: dict[tuple[str, str], int] = defaultdict(int)
     for rejection in readings.rejections:
@@ -260,7 +258,7 @@ def unsupported(readings: Readings, names: dict[int, str], hostname: str) -> Fam
     return Family(
         UNSUPPORTED,
         [
-            UNSUPPORTED.sample(count, field=field, reason=reason, hostname=hostname)
+            UNSUPPORTED.sample(count, field=field, reason=reason, node=node)
             for (field, reason), count in sorted(counts.items())
         ],
     )

@@ -81,7 +81,7 @@ def flow_over(devices, kubelet, counters, clock=lambda: EPOCH, *, style=STYLE, j
     options = {"clock": clock, "monotonic": clock, "interval": INTERVAL} | more
     pipeline = NodePipeline(sources, counters, style, AttributionRules(), lambda: 0, **options)
     config = ConfigState("0" * 64, successful=True, at=EPOCH)
-    exporter_metrics = ExporterMetrics({"hostname": HOSTNAME}, config=lambda: config)
+    exporter_metrics = ExporterMetrics({"node": HOSTNAME}, config=lambda: config)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(exporter_metrics)
     return CollectedFlow(pipeline, exporter_metrics, registry)

@@ -120,7 +120,7 @@ def test_report_4_two_pods_on_a_gpu_that_is_not_shared_are_reported_and_none_is_
     made = node(gpu(0))
     made.list(job_1=(U0,), svc_1=(U0,))
     exposed = made.exposed()
-    assert of(exposed, "gpugauge_devices_with_conflicting_allocations") == [({"hostname": "node-1"}, 1)]
+    assert of(exposed, "gpugauge_devices_with_conflicting_allocations") == [({"node": "node-1"}, 1)]
     assert {labels["pod"] for labels, _ in of(exposed, UTIL)} == {""}
     made.list(svc_1=(U0,))
     exposed = made.exposed()

@@ -72,7 +72,7 @@ class ComputedFlow:
         return {own(dict(pairs)): value for (name, pairs), value in found.items() if name == metric}
 
 
-OF_THE_GPU = {"UUID", "gpu", "pci_bus_id", "device", "modelName", "hostname", "namespace", "pod", "container"}
+OF_THE_GPU = {"UUID", "gpu", "pci_bus_id", "device", "modelName", "node", "hostname", "namespace", "pod", "container"}
 
 
 def own(labels):

@@ -156,7 +156,7 @@ def test_without_devices_there_is_still_an_exposition():
         BreakableSource(FixedSource("dcgm", Readings("dcgm", EPOCH, ()))), None, default_counters()
     ).exposition()
     assert dcgm(exposition) == []
-    assert of(exposition, "gpugauge_devices_observed") == [({"hostname": "node-1"}, 0)]
+    assert of(exposition, "gpugauge_devices_observed") == [({"node": "node-1"}, 0)]
 
 
 def test_the_pod_of_a_living_gpu_is_not_attributed_to_a_lost_one_that_had_its_index():

@@ -44,7 +44,7 @@ LABELS_UNKNOWN_TO_DCGM = {"numa_node": "libdcgm has the affinity to processors, 
 LABELS_REJECTED = {"sentinels": {"driver_version": 1}}
 """By scenario: labels whose field has no value there. The driver's version is a field of the node, for which the DCGM
 source exposes no reason when it is missing."""
-UNKNOWN_FIELD = frozenset({("reason", "unknown_field"), ("hostname", "node-1")})
+UNKNOWN_FIELD = frozenset({("reason", "unknown_field"), ("node", "node-1")})
 
 OF_THE_PROCESS = {
     "gpugauge_source_read_duration_seconds": "a measurement",

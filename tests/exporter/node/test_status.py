@@ -222,7 +222,7 @@ def test_hostile_names_stay_texts():
     families = [
         Family(each.metric, [(hostile(labels), value) for labels, value in each.samples]) for each in snapshot.families
     ]
-    families.append(Family(UNMATCHED, [UNMATCHED.sample(1, resource=HOSTILE, reason=HOSTILE, hostname=HOSTILE)]))
+    families.append(Family(UNMATCHED, [UNMATCHED.sample(1, resource=HOSTILE, reason=HOSTILE, node=HOSTILE)]))
     changed = replace(snapshot, families=tuple(families), build=dict.fromkeys(snapshot.build, HOSTILE))
     page = node_page(Collected(1, None, changed, CONFIG), HOSTILE)
     found = check_harmless(written(page))

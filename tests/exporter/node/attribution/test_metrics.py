@@ -30,9 +30,9 @@ def allocated(pod, *ids, container="main", resource=GPU, uid=""):
     return tuple(Allocation("team", pod, container, resource, device_id, uid) for device_id in ids)
 
 
-def sample_lines(inventory, allocations, hostname="node-1"):
+def sample_lines(inventory, allocations, node="node-1"):
     """The samples as lines, in order."""
-    families = allocation_families(attribute(inventory, allocations), hostname)
+    families = allocation_families(attribute(inventory, allocations), node)
     return [f"{family.metric.name}{labels.text} {value}" for family in families for labels, value in family.samples]
 
 
@@ -41,10 +41,10 @@ def test_an_allocated_and_an_unallocated_gpu():
         (
             'gpugauge_allocation_info{gpu="0",UUID="GPU-0",namespace="team",pod="train",container="main",'
             'gpu_namespace="team",gpu_pod="train",gpu_container="main",'
-            'resource="nvidia_com_gpu",sharing="exclusive",hostname="node-1"} 1'
+            'resource="nvidia_com_gpu",sharing="exclusive",node="node-1"} 1'
         ),
-        'gpugauge_device_allocated_pods{gpu="0",UUID="GPU-0",hostname="node-1"} 1',
-        'gpugauge_device_allocated_pods{gpu="1",UUID="GPU-1",hostname="node-1"} 0',
+        'gpugauge_device_allocated_pods{gpu="0",UUID="GPU-0",node="node-1"} 1',
+        'gpugauge_device_allocated_pods{gpu="1",UUID="GPU-1",node="node-1"} 0',
     ]
 
 
@@ -53,9 +53,9 @@ def test_a_mig_device_has_its_id_and_profile_and_its_gpu_has_no_series():
         (
             'gpugauge_allocation_info{gpu="2",UUID="GPU-m",GPU_I_ID="7",GPU_I_PROFILE="1g.10gb",'
             'namespace="team",pod="m",container="main",gpu_namespace="team",gpu_pod="m",gpu_container="main",'
-            'resource="nvidia_com_mig_1g_10gb",sharing="exclusive",hostname="node-1"} 1'
+            'resource="nvidia_com_mig_1g_10gb",sharing="exclusive",node="node-1"} 1'
         ),
-        'gpugauge_device_allocated_pods{gpu="2",UUID="GPU-m",GPU_I_ID="7",hostname="node-1"} 1',
+        'gpugauge_device_allocated_pods{gpu="2",UUID="GPU-m",GPU_I_ID="7",node="node-1"} 1',
     ]
 
 
@@ -65,8 +65,8 @@ def test_compute_instances_that_share_a_gpu_instance_have_both_ids():
         'gpugauge_allocation_info{gpu="2",UUID="GPU-m",GPU_I_ID="1",GPU_CI_ID="0",GPU_I_PROFILE="1c.2g.20gb",'
     )
     assert lines[1:] == [
-        'gpugauge_device_allocated_pods{gpu="2",UUID="GPU-m",GPU_I_ID="1",GPU_CI_ID="0",hostname="node-1"} 1',
-        'gpugauge_device_allocated_pods{gpu="2",UUID="GPU-m",GPU_I_ID="1",GPU_CI_ID="1",hostname="node-1"} 0',
+        'gpugauge_device_allocated_pods{gpu="2",UUID="GPU-m",GPU_I_ID="1",GPU_CI_ID="0",node="node-1"} 1',
+        'gpugauge_device_allocated_pods{gpu="2",UUID="GPU-m",GPU_I_ID="1",GPU_CI_ID="1",node="node-1"} 0',
     ]
 
 
@@ -74,9 +74,9 @@ def test_a_pod_with_replicas_in_two_containers_has_one_series_per_container():
     both = allocated("p", "GPU-0::5", "GPU-0::19", container="c") + allocated("p", "GPU-0::7", container="d")
     pod = 'namespace="team",pod="p",container="{0}",gpu_namespace="team",gpu_pod="p",gpu_container="{0}"'
     assert [line for line in sample_lines((U0,), both) if "_info" not in line] == [
-        f'gpugauge_allocation_replicas{{UUID="GPU-0",{pod.format("c")},hostname="node-1"}} 2',
-        f'gpugauge_allocation_replicas{{UUID="GPU-0",{pod.format("d")},hostname="node-1"}} 1',
-        'gpugauge_device_allocated_pods{gpu="0",UUID="GPU-0",hostname="node-1"} 1',
+        f'gpugauge_allocation_replicas{{UUID="GPU-0",{pod.format("c")},node="node-1"}} 2',
+        f'gpugauge_allocation_replicas{{UUID="GPU-0",{pod.format("d")},node="node-1"}} 1',
+        'gpugauge_device_allocated_pods{gpu="0",UUID="GPU-0",node="node-1"} 1',
     ]
 
 
@@ -89,8 +89,8 @@ def test_replicas_through_two_resources_add_up():
 def test_ids_without_a_device_are_counted_by_resource_and_reason():
     lines = sample_lines((U0,), allocated("a", "GPU-8", "GPU-9", "tegra"))
     assert lines == [
-        'gpugauge_unmatched_device_ids{resource="nvidia_com_gpu",reason="no_such_gpu",hostname="node-1"} 2',
-        'gpugauge_unmatched_device_ids{resource="nvidia_com_gpu",reason="unknown_form",hostname="node-1"} 1',
+        'gpugauge_unmatched_device_ids{resource="nvidia_com_gpu",reason="no_such_gpu",node="node-1"} 2',
+        'gpugauge_unmatched_device_ids{resource="nvidia_com_gpu",reason="unknown_form",node="node-1"} 1',
     ]
 
 
@@ -98,7 +98,7 @@ def test_devices_with_contradicting_allocations_are_counted():
     two_pods = allocated("job-1", "GPU-0") + allocated("svc-1", "GPU-0")
     whole_and_replica = allocated("c", "GPU-1") + allocated("d", "GPU-1::0")
     name = "gpugauge_devices_with_conflicting_allocations"
-    assert sample_lines((U0, U1), two_pods + whole_and_replica)[-1] == name + '{hostname="node-1"} 2'
+    assert sample_lines((U0, U1), two_pods + whole_and_replica)[-1] == name + '{node="node-1"} 2'
     assert not any(
         name in line for line in sample_lines((U0, U1), allocated("a", "GPU-0") + allocated("b", "GPU-1::0"))
     )
@@ -109,13 +109,13 @@ def test_nothing_is_exposed_while_the_allocations_are_unknown():
 
 
 def test_an_unknown_node_name_is_left_out():
-    assert sample_lines((U1,), (), hostname="") == ['gpugauge_device_allocated_pods{gpu="1",UUID="GPU-1"} 0']
+    assert sample_lines((U1,), (), node="") == ['gpugauge_device_allocated_pods{gpu="1",UUID="GPU-1"} 0']
 
 
 def test_a_pods_uid_is_a_label_where_it_is_known():
     assert not any("gpu_pod_uid" in line for line in sample_lines((U0,), allocated("p", "GPU-0::0")))
     replicas = sample_lines((U0,), allocated("p", "GPU-0::0", uid="4711"))[1]
-    assert 'gpu_container="main",gpu_pod_uid="4711",hostname=' in replicas
+    assert 'gpu_container="main",gpu_pod_uid="4711",node=' in replicas
     (line, _) = sample_lines((U0,), allocated("p", "GPU-0", uid="4711"))
     assert 'gpu_container="main",gpu_pod_uid="4711",resource=' in line
 

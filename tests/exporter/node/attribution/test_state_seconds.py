@@ -34,9 +34,9 @@ def engine(*values):
 class Counting:
     """A StateSeconds with a clock that moves one interval with every collection."""
 
-    def __init__(self, before=(), hostname=""):
+    def __init__(self, before=(), node=""):
         self.clock = Clock()
-        self.counting = StateSeconds(hostname, INTERVAL, before, self.clock)
+        self.counting = StateSeconds(node, INTERVAL, before, self.clock)
         self.family = None
 
     def collect(self, *devices, allocations=(), samples=None, down=(), after=INTERVAL):
@@ -85,12 +85,12 @@ def test_the_state_follows_from_the_allocation_and_for_an_exclusive_device_from_
 
 
 def test_a_device_has_every_state_from_its_first_collection_on_and_no_time_yet():
-    counting = Counting(hostname="node-1")
+    counting = Counting(node="node-1")
     counting.collect(ONE, allocations=ALONE, samples=engine(0.5))
     assert counting.seconds() == {}
     labels = [dict(labels.pairs) for labels, _ in counting.family.samples]
     assert [each["state"] for each in labels] == ["busy", "idle", "unallocated", "shared", "unknown"]
-    assert {each["hostname"] for each in labels} == {"node-1"}
+    assert {each["node"] for each in labels} == {"node-1"}
 
 
 def test_time_counts_for_the_state_that_the_later_collection_finds():

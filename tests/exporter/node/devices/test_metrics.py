@@ -109,22 +109,22 @@ def test_equal_inputs_give_the_same_label_objects_and_only_those_of_the_last_col
 
 def test_a_lost_gpu_is_down_and_not_observed_but_still_expected():
     families = exposition(InventoryMetrics("n1").families(READINGS, expected=8))
-    assert 'gpugauge_device_up{gpu="0",UUID="GPU-a",hostname="n1"} 1' in families
-    assert 'gpugauge_device_up{gpu="1",UUID="GPU-b",hostname="n1"} 0' in families
-    assert 'gpugauge_devices_observed{hostname="n1"} 1' in families
-    assert 'gpugauge_devices_expected{hostname="n1"} 8' in families
+    assert 'gpugauge_device_up{gpu="0",UUID="GPU-a",node="n1"} 1' in families
+    assert 'gpugauge_device_up{gpu="1",UUID="GPU-b",node="n1"} 0' in families
+    assert 'gpugauge_devices_observed{node="n1"} 1' in families
+    assert 'gpugauge_devices_expected{node="n1"} 8' in families
 
 
 def test_what_does_not_change_is_a_label_of_the_info_series_alone():
     families = exposition(InventoryMetrics("n1").families(READINGS, expected=0))
-    assert 'model="NVIDIA-H200",serial="S1",mig_mode="disabled",hostname="n1"} 1' in families
-    assert 'model="NVIDIA-H200",GPU_I_PROFILE="1g.18gb",GPU_I_ID="7",hostname="n1"} 1' in families
+    assert 'model="NVIDIA-H200",serial="S1",mig_mode="disabled",node="n1"} 1' in families
+    assert 'model="NVIDIA-H200",GPU_I_PROFILE="1g.18gb",GPU_I_ID="7",node="n1"} 1' in families
 
 
 def test_unsupported_fields_are_named_as_the_file_names_them():
     family = unsupported(READINGS, field_names(COUNTERS), "n1")
     assert exposition([family]).splitlines()[-1] == (
-        'gpugauge_field_unsupported_devices{field="DCGM_FI_DEV_GPU_TEMP",reason="blank",hostname="n1"} 1'
+        'gpugauge_field_unsupported_devices{field="DCGM_FI_DEV_GPU_TEMP",reason="blank",node="n1"} 1'
     )
 
 
