@@ -4,14 +4,12 @@
 #
 # NVIDIA's DCGM libraries may not be redistributed, so the plain build has none: devices are then read through NVML,
 # which the container runtime mounts from the node's driver. For an image with libdcgm, put the Debian packages of DCGM
-# (datacenter-gpu-manager-4-core, -proprietary and the -cudaNN of the driver) into vendor/dcgm/ and build with
+# (datacenter-gpu-manager-4-core, -proprietary and the -cudaNN of the driver) into vendor/dcgm/ before the build, or
+# mount a folder that contains libdcgm.so.4 at run time and name it in LD_LIBRARY_PATH.
 #
-#   docker build --build-arg DCGM=packages -t registry.example/gpugauge .
-#
-# or mount a folder that contains libdcgm.so.4 at run time and name it in LD_LIBRARY_PATH.
+# buildah, podman, Docker and BuildKit build it. No stage is chosen by a variable: older buildah cannot do that.
 
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
-ARG DCGM=none
 
 FROM ${PYTHON_IMAGE} AS base
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
@@ -25,25 +23,20 @@ RUN python -m venv /opt/gpugauge \
  && /opt/gpugauge/bin/pip install --require-hashes --no-deps --only-binary :all: -r requirements.lock
 # The build backend, with its hashes from the development lock; it stays in this stage.
 RUN awk '/^[^ ]/ { keep = /^(hatchling|packaging|pathspec|pluggy|trove-classifiers)==/ } keep' requirements-dev.lock > build.lock \
- && pip install --require-hashes --no-deps --only-binary :all: -r build.lock
+ && python -m venv /opt/build \
+ && /opt/build/bin/pip install --require-hashes --no-deps --only-binary :all: -r build.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY exporter exporter
-RUN pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \
  && /opt/gpugauge/bin/pip install --no-deps wheels/*.whl \
  && /opt/gpugauge/bin/python -m compileall -q /opt/gpugauge/lib \
  && /opt/gpugauge/bin/pip uninstall --yes setuptools pip
 
-FROM base AS dcgm-none
-RUN mkdir -p /opt/dcgm
-
-FROM base AS dcgm-packages
+FROM base AS dcgm
 COPY vendor/dcgm/ /packages/
 RUN mkdir -p /opt/dcgm \
- && for package in /packages/*.deb; do dpkg-deb --extract "$package" /opt/dcgm; done \
+ && find /packages -name '*.deb' -exec dpkg-deb --extract {} /opt/dcgm \; \
  && rm -rf /opt/dcgm/usr/bin /opt/dcgm/usr/share/dcgm_tests /opt/dcgm/lib
-
-# hadolint ignore=DL3006
-FROM dcgm-${DCGM} AS dcgm
 
 FROM base AS runtime
 ARG VERSION=0.1.0

@@ -20,8 +20,6 @@ def test_everything_that_is_copied_exists_and_is_in_the_build_context():
     allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     for *sources, _ in copies():
         for source in sources:
-            if source == "vendor/dcgm/":
-                continue  # NVIDIA's packages: put there by those who build with them
             assert (ROOT / source).exists(), source
             assert any(fnmatch.fnmatch(source, f"{pattern}*") for pattern in allowed), source
 
