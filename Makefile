@@ -60,7 +60,7 @@ fmt: setup ## correct what a program can correct
 	ruff check --fix --exit-zero .
 	ruff format .
 
-generate: setup ## dashboards, rules, metric reference, troubleshooting, flags, faults, kubelet stubs
+generate: setup ## dashboards, rules, roles, permissions, metric reference, troubleshooting, flags, faults, kubelet stubs
 	scripts/generate.sh
 
 bench: setup ## the budgets of the design, measured

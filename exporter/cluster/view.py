@@ -40,6 +40,8 @@ class ClusterView:
     """GPU pods that failed because a kubelet did not admit them."""
     failed: tuple[Pod, ...] = ()
     """GPU pods that ran and failed."""
+    unclear: tuple[Pod, ...] = ()
+    """Pods whose claims are not known, or are not for GPUs."""
     nodes: tuple[Node, ...] | None = None
     namespaces: Mapping[str, Overrides] | None = None
     owners: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -82,7 +84,8 @@ def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], histo
     devices = _device_objects(stores)
     every = _records(stores, "pods", Pod)
     controllers = tuple(each for name in _CONTROLLERS for each in _records(stores, name, Controller) or ())
-    pods = None if every is None else with_admission(with_claims(every, devices), controllers)
+    gpu_pods = None if every is None else with_claims(every, devices)
+    pods = None if gpu_pods is None else with_admission(gpu_pods, controllers)
     namespaces = _records(stores, "namespaces", Namespace)
     events = _records(stores, "events", Event)
     view = ClusterView(
@@ -92,6 +95,7 @@ def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], histo
         other_pods=_records(stores, "pods", OtherPod) or (),
         rejected=tuple(pod for pod in pods or () if pod.rejected),
         failed=tuple(pod for pod in pods or () if pod.failure),
+        unclear=_unclear(every or (), gpu_pods or ()),
         nodes=_records(stores, "nodes", Node),
         namespaces=None if namespaces is None else {each.name: each.overrides for each in namespaces},
         owners={each.name: each.owners for each in namespaces or () if any(each.owners)},
@@ -133,9 +137,9 @@ def with_pending(view: ClusterView, history: ClusterHistory) -> ClusterView:
         view,
         pending=pending,
         pending_since=history.clocks.update(view.pods, pending, view.now),
-        rejections=history.rejections.update(view.rejected),
-        failures=history.failures.update(view.failed),
-        waits=history.waits.update(view.pods),
+        rejections=history.rejections.update(view.rejected, view.unclear),
+        failures=history.failures.update(view.failed, view.unclear),
+        waits=history.waits.update(view.pods, view.unclear),
     )
 
 
@@ -154,6 +158,12 @@ def _end_what_is_gone(view: ClusterView, history: ClusterHistory) -> None:
 def _records(stores: tuple[StoreView, ...], name: str, type_: type[R]) -> tuple[R, ...] | None:
     found = next((store.records for store in stores if store.object == name), None)
     return None if found is None else tuple(each for each in found if isinstance(each, type_))
+
+
+def _unclear(every: tuple[Pod, ...], gpu_pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
+    claiming = [pod for pod in every if pod.claims]
+    clear = {pod.uid for pod in gpu_pods} if claiming else set()
+    return tuple(pod for pod in claiming if pod.uid not in clear)
 
 
 def _device_objects(stores: tuple[StoreView, ...]) -> DeviceObjects:

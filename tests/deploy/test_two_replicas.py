@@ -34,10 +34,10 @@ def given():
 
 
 def rules():
-    return documents("rbac.yaml")[0]["rules"]
+    return documents("role.yaml")[0]["rules"]
 
 
-@pytest.mark.parametrize("name", ["rbac.yaml", "disruption-budget.yaml"])
+@pytest.mark.parametrize("name", ["role.yaml", "rbac.yaml", "disruption-budget.yaml"])
 def test_every_field_is_one_of_kubernetes(name):
     for document in documents(name):
         kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
@@ -45,7 +45,7 @@ def test_every_field_is_one_of_kubernetes(name):
 
 
 def test_the_role_allows_one_lease_and_creating_it_alone():
-    role, binding = documents("rbac.yaml")
+    (role,), (binding,) = documents("role.yaml"), documents("rbac.yaml")
     assert role["kind"] == "Role"
     assert {(rule["apiGroups"][0], *rule["resources"]) for rule in rules()} == {("coordination.k8s.io", "leases")}
     named = {verb: rule.get("resourceNames") for rule in rules() for verb in rule["verbs"]}

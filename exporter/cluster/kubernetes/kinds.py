@@ -1,8 +1,4 @@
-"""The kinds of objects that are watched: where they are requested and how they are decoded.
-
-Pods, nodes and namespaces are needed. Every other kind is optional: each adds reasons or numbers of its own, needs a
-permission of its own, and is left out while that is missing or the API server does not serve it.
-"""
+"""The kinds of objects that are watched: how each is decoded, and where it is requested by the table of permissions."""
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -11,14 +7,12 @@ from typing import Any
 from exporter.cluster.config import Keys
 from exporter.cluster.kubernetes import autoscaler_status, controllers, conversion, devices, events, node_pools, wire
 from exporter.cluster.kubernetes.decode import ObjectCodec
+from exporter.cluster.kubernetes.permissions import WATCHED, Part
 from exporter.gpu_names import GpuResources
 
 _UNSUCCESSFUL = {"fieldSelector": "status.phase!=Succeeded"}
 """Most pods of a batch cluster have succeeded. Failed ones are counted by why they failed."""
-_DRA = tuple(f"/apis/resource.k8s.io/{version}/" for version in ("v1", "v1beta2", "v1beta1"))
-_KARPENTER = ("/apis/karpenter.sh/v1/", "/apis/karpenter.sh/v1beta1/")
 _NO_KEYS: Keys = MappingProxyType({})
-_KUEUE = tuple(f"/apis/kueue.x-k8s.io/{version}/" for version in ("v1beta2", "v1beta1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,108 +38,73 @@ class ObjectKind:
         return tuple(f"{group}/namespaces/{namespace}/{name}" for group, _, name in split)
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What the objects of a kind are, wherever they are requested."""
+
+    object: str
+    codec: ObjectCodec[Any]
+    query: dict[str, str] = field(default_factory=dict)
+    namespaced: bool = True
+
+
 def object_kinds(gpus: GpuResources, namespace_keys: Keys = _NO_KEYS) -> tuple[ObjectKind, ...]:
-    """All kinds, the needed ones first. `namespace_keys` are those of the labels that say who pays for a namespace."""
-    pools = ObjectCodec(node_pools.WireNodePool, lambda decoded: node_pools.node_pool(decoded, gpus))
-    return (
-        *_needed(gpus, namespace_keys),
-        *_of_devices(gpus),
-        *_of_controllers(gpus),
-        _optional("nodepools", "NodePool", _KARPENTER, pools, namespaced=False),
-        _optional(
-            "resourcequotas",
-            "ResourceQuota",
-            ("/api/v1/",),
-            ObjectCodec(wire.WireQuota, lambda decoded: conversion.quota(decoded, gpus)),
-        ),
-        _events(),
-        _autoscaler(),
-    )
+    """All kinds that the table of permissions names, the needed ones first.
+
+    `namespace_keys` are those of the labels that say who pays for a namespace.
+    """
+    forms = {**_of_the_core(gpus, namespace_keys), **_of_devices(gpus), **_of_controllers(gpus)}
+    return tuple(_kind(part, name, forms[name]) for part in WATCHED for name in part.resources)
 
 
-def _needed(gpus: GpuResources, keys: Keys) -> tuple[ObjectKind, ...]:
+def _kind(part: Part, name: str, form: _Form) -> ObjectKind:
+    query = form.query | part.query()
+    namespaced = form.namespaced and not part.namespace
+    return ObjectKind(name, form.object, part.paths(name), form.codec, query, not part.needed, namespaced)
+
+
+def _of_the_core(gpus: GpuResources, keys: Keys) -> dict[str, _Form]:
     pods = ObjectCodec(wire.WirePod, lambda pod: conversion.pod(pod, gpus))
     namespaces = ObjectCodec(wire.WireNamespace, lambda namespace: conversion.namespace(namespace, keys))
     nodes = ObjectCodec(wire.WireNode, lambda node: conversion.node(node, gpus))
-    return (
-        ObjectKind("pods", "Pod", ("/api/v1/pods",), pods, _UNSUCCESSFUL),
-        ObjectKind("nodes", "Node", ("/api/v1/nodes",), nodes, namespaced=False),
-        ObjectKind("namespaces", "Namespace", ("/api/v1/namespaces",), namespaces, namespaced=False),
-    )
+    quotas = ObjectCodec(wire.WireQuota, lambda decoded: conversion.quota(decoded, gpus))
+    status = ObjectCodec(autoscaler_status.WireConfigMap, autoscaler_status.autoscaler_status)
+    return {
+        "pods": _Form("Pod", pods, _UNSUCCESSFUL),
+        "nodes": _Form("Node", nodes, namespaced=False),
+        "namespaces": _Form("Namespace", namespaces, namespaced=False),
+        "events": _Form("Event", ObjectCodec(events.WireEvent, events.event), events.SELECTOR),
+        "resourcequotas": _Form("ResourceQuota", quotas),
+        "configmaps": _Form("ConfigMap", status),
+    }
 
 
-def _of_devices(gpus: GpuResources) -> tuple[ObjectKind, ...]:
-    return (
-        _optional(
-            "resourceclaims", "ResourceClaim", _DRA, ObjectCodec(devices.WireResourceClaim, devices.resource_claim)
-        ),
-        _optional(
-            "resourceclaimtemplates",
-            "ResourceClaimTemplate",
-            _DRA,
-            ObjectCodec(devices.WireClaimTemplate, devices.claim_template),
-        ),
-        _optional(
-            "resourceslices",
-            "ResourceSlice",
-            _DRA,
-            ObjectCodec(devices.WireResourceSlice, devices.resource_slice),
-            namespaced=False,
-        ),
-        _optional(
-            "deviceclasses",
-            "DeviceClass",
-            _DRA,
-            ObjectCodec(devices.WireDeviceClass, lambda decoded: devices.device_class(decoded, gpus)),
-            namespaced=False,
-        ),
-    )
+def _of_devices(gpus: GpuResources) -> dict[str, _Form]:
+    claims = ObjectCodec(devices.WireResourceClaim, devices.resource_claim)
+    templates = ObjectCodec(devices.WireClaimTemplate, devices.claim_template)
+    slices = ObjectCodec(devices.WireResourceSlice, devices.resource_slice)
+    classes = ObjectCodec(devices.WireDeviceClass, lambda decoded: devices.device_class(decoded, gpus))
+    return {
+        "resourceclaims": _Form("ResourceClaim", claims),
+        "resourceclaimtemplates": _Form("ResourceClaimTemplate", templates),
+        "resourceslices": _Form("ResourceSlice", slices, namespaced=False),
+        "deviceclasses": _Form("DeviceClass", classes, namespaced=False),
+    }
 
 
-def _of_controllers(gpus: GpuResources) -> tuple[ObjectKind, ...]:
+def _of_controllers(gpus: GpuResources) -> dict[str, _Form]:
     def replicas(kind: str) -> ObjectCodec[Any]:
         return ObjectCodec(controllers.WireController, lambda decoded: controllers.of_replicas(decoded, kind, gpus))
 
-    apps = ("/apis/apps/v1/",)
-    return (
-        _optional("replicasets", "ReplicaSet", apps, replicas("ReplicaSet")),
-        _optional("statefulsets", "StatefulSet", apps, replicas("StatefulSet")),
-        _optional(
-            "daemonsets",
-            "DaemonSet",
-            apps,
-            ObjectCodec(controllers.WireController, lambda decoded: controllers.of_daemonset(decoded, gpus)),
-        ),
-        _optional(
-            "jobs",
-            "Job",
-            ("/apis/batch/v1/",),
-            ObjectCodec(controllers.WireController, lambda decoded: controllers.of_job(decoded, gpus)),
-        ),
-        _optional(
-            "workloads",
-            "Workload",
-            _KUEUE,
-            ObjectCodec(controllers.WireWorkload, lambda decoded: controllers.of_workload(decoded, gpus)),
-        ),
-    )
-
-
-def _events() -> ObjectKind:
-    codec = ObjectCodec(events.WireEvent, events.event)
-    return ObjectKind("events", "Event", ("/api/v1/events",), codec, events.SELECTOR, optional=True)
-
-
-def _autoscaler() -> ObjectKind:
-    """One ConfigMap of one namespace: no other one is asked for, and none needs to be allowed."""
-    path = f"/api/v1/namespaces/{autoscaler_status.NAMESPACE}/configmaps"
-    query = {"fieldSelector": f"metadata.name={autoscaler_status.NAME}"}
-    codec = ObjectCodec(autoscaler_status.WireConfigMap, autoscaler_status.autoscaler_status)
-    return ObjectKind("configmaps", "ConfigMap", (path,), codec, query, optional=True, namespaced=False)
-
-
-def _optional(
-    name: str, object_: str, groups: tuple[str, ...], codec: ObjectCodec[Any], *, namespaced: bool = True
-) -> ObjectKind:
-    paths = tuple(group + name for group in groups)
-    return ObjectKind(name, object_, paths, codec, optional=True, namespaced=namespaced)
+    daemons = ObjectCodec(controllers.WireController, lambda decoded: controllers.of_daemonset(decoded, gpus))
+    jobs = ObjectCodec(controllers.WireController, lambda decoded: controllers.of_job(decoded, gpus))
+    workloads = ObjectCodec(controllers.WireWorkload, lambda decoded: controllers.of_workload(decoded, gpus))
+    pools = ObjectCodec(node_pools.WireNodePool, lambda decoded: node_pools.node_pool(decoded, gpus))
+    return {
+        "replicasets": _Form("ReplicaSet", replicas("ReplicaSet")),
+        "statefulsets": _Form("StatefulSet", replicas("StatefulSet")),
+        "daemonsets": _Form("DaemonSet", daemons),
+        "jobs": _Form("Job", jobs),
+        "workloads": _Form("Workload", workloads),
+        "nodepools": _Form("NodePool", pools, namespaced=False),
+    }

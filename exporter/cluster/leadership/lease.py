@@ -12,12 +12,13 @@ import msgspec
 
 from exporter.cluster.config import LeaseName
 from exporter.cluster.kubernetes.api import ApiError, KubernetesApi
+from exporter.cluster.kubernetes.permissions import LEASE_PARTS
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.cluster.leadership.election import LEASE_SECONDS, LeaseTerm
 
 _REQUEST_SECONDS = 5.0
 """How long a request may take to connect, and to be answered: as long as a leader has until its next renewal."""
-_VERSION = "coordination.k8s.io/v1"
+_VERSION = f"{LEASE_PARTS[0].group}/{LEASE_PARTS[0].versions[0]}"
 _CONFLICT, _NOT_FOUND = 409, 404
 _UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 

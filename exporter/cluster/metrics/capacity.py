@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from exporter.cluster.kubernetes.node_description import labeled_with_gpus
+from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.cluster.kubernetes.records import Node
 from exporter.cluster.scheduling.capacity import capacities
 from exporter.cluster.scheduling.free_capacity import free_on, requested, with_claimable
@@ -22,7 +23,7 @@ LARGEST_FREE_BLOCK = metric(
 REGISTERED = metric(
     "gpugauge_node_device_plugin_registered",
     Kind.GAUGE,
-    "Whether a node that has GPUs by its labels offers any; absent where DRA or virtual machines take them.",
+    "Whether a node that has GPUs by its labels offers any; absent where DRA or virtual machines take them, or may.",
     "node",
 )
 STRANDED = metric(
@@ -86,11 +87,17 @@ def _stranded(view: ClusterView) -> Iterator[Sample]:
 
 
 def _registered(view: ClusterView) -> Iterator[Sample]:
-    for node in view.gpu_nodes():
+    for node in view.gpu_nodes() if _offers_through_dra_known(view) else ():
         labels = dict(zip(node.labels[::2], node.labels[1::2], strict=True))
         elsewhere = node.name in view.devices.by_node or labels.get(_WORKLOAD_CONFIG) in _VIRTUAL_MACHINES
         if labeled_with_gpus(labels) and not elsewhere:
             yield REGISTERED.ordered(int(_offers(node)), node.name)
+
+
+def _offers_through_dra_known(view: ClusterView) -> bool:
+    """Whether it is known which nodes offer GPUs through DRA: their slices were read, or the API has none."""
+    slices = (store for store in view.stores if store.object == "resourceslices")
+    return all(store.records is not None or store.off == WatchReason.NOT_SERVED for store in slices)
 
 
 def _offers(node: Node) -> bool:

@@ -79,12 +79,15 @@ class PodCounts(Generic[K]):
     _known: set[str] | None = None
     _counts: Counter[K] = field(default_factory=Counter)
 
-    def update(self, pods: Iterable[Pod]) -> Mapping[K, int]:
-        """Count the pods that are new, by uid. Returns all counts; the largest ones where they are many."""
+    def update(self, pods: Iterable[Pod], unclear: Iterable[Pod] = ()) -> Mapping[K, int]:
+        """Count the pods that are new, by uid. Returns all counts; the largest ones where they are many.
+
+        Those that failed while it was `unclear` whether they had GPUs are not new when that is found out.
+        """
         found = {pod.uid: pod for pod in pods}
         if self._known is not None:
             self._counts.update(self.key(found[uid]) for uid in found.keys() - self._known)
-        self._known = set(found)
+        self._known = {*found, *(pod.uid for pod in unclear if pod.phase == "Failed")}
         if len(self._counts) > _MOST_COUNTS:
             self._counts = Counter(dict(self._counts.most_common(_MOST_COUNTS)))
         return dict(self._counts)

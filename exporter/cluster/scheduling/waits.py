@@ -39,13 +39,16 @@ class SchedulingWaits:
     _known: set[str] | None = None
     _groups: dict[WaitGroup, Waits] = field(default_factory=dict)
 
-    def update(self, pods: Iterable[Pod]) -> Mapping[WaitGroup, Waits]:
-        """Count the pods that are newly bound. Returns the waits of all groups, of which there are 20,000 at most."""
+    def update(self, pods: Iterable[Pod], unclear: Iterable[Pod] = ()) -> Mapping[WaitGroup, Waits]:
+        """Count the pods that are newly bound. Returns the waits of all groups, of which there are 20,000 at most.
+
+        Those that were bound while it was `unclear` whether they had GPUs are not new when that is found out.
+        """
         bound = {pod.uid: pod for pod in pods if pod.node and pod.scheduled is not None}
         if self._known is not None:
             for uid in bound.keys() - self._known:
                 self._add(bound[uid])
-        self._known = set(bound)
+        self._known = {*bound, *(pod.uid for pod in unclear if pod.node)}
         return self._groups
 
     def keep(self, wanted: Callable[[WaitGroup], bool]) -> None:

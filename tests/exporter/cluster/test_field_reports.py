@@ -93,7 +93,7 @@ def test_report_80_a_node_that_no_longer_offers_its_gpus_is_named_and_so_are_the
     assert values(found, "gpugauge_node_gpu_capacity", 'node="n1') == [8]
     assert values(found, "gpugauge_node_gpu_allocatable", 'node="n1') == [0]
     assert values(found, "gpugauge_pending_pods", 'reason="gpu_unavailable') == [1]
-    away = series(nodes=[objects.node("n1", {}, H100)], pods=pods)
+    away = series(nodes=[objects.node("n1", {}, H100)], pods=pods, resourceslices=[])
     assert values(away, "gpugauge_node_device_plugin_registered", 'node="n1') == [0]
     assert values(away, "gpugauge_pending_pods", 'reason="gpu_unavailable') == [1]
 

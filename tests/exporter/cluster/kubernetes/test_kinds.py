@@ -1,18 +1,18 @@
-"""The kinds that are watched, and the permissions that the manifests give for them."""
+"""The kinds that are watched, the table of permissions, and the roles that are made of it."""
 
 from pathlib import Path
 
 import yaml
 
 from exporter.cluster.kubernetes.kinds import object_kinds
+from exporter.cluster.kubernetes.permissions import WATCHED
 from tests.exporter.cluster.fixture import GPUS
 
-RBAC = Path(__file__).parents[4] / "deploy" / "manifests" / "rbac.yaml"
+ROLE = Path(__file__).parents[4] / "deploy" / "manifests" / "cluster-role.yaml"
 
 
 def rules():
-    documents = yaml.safe_load_all(RBAC.read_text(encoding="utf-8"))
-    return next(each["rules"] for each in documents if each["kind"] == "ClusterRole")
+    return yaml.safe_load(ROLE.read_text(encoding="utf-8"))["rules"]
 
 
 def group_of(path):
@@ -24,13 +24,17 @@ def group_of(path):
 def test_the_manifests_allow_to_list_and_watch_exactly_the_kinds_that_are_watched():
     allowed = {(group, name) for rule in rules() for group in rule["apiGroups"] for name in rule["resources"]}
     assert allowed == {(group_of(path), kind.name) for kind in object_kinds(GPUS) for path in kind.paths}
-    assert all({"list", "watch"} <= set(rule["verbs"]) <= {"get", "list", "watch"} for rule in rules())
+    assert all(rule["verbs"] == ["list", "watch"] for rule in rules())
 
 
-def test_optional_kinds_have_rules_of_their_own():
-    optional = {kind.name for kind in object_kinds(GPUS) if kind.optional}
-    for rule in rules():
-        assert set(rule["resources"]) <= optional or not set(rule["resources"]) & optional
+def test_every_part_has_a_rule_of_its_own_and_no_resource_two():
+    assert [rule["resources"] for rule in rules()] == [list(part.resources) for part in WATCHED]
+    named = [(part.group, name) for part in WATCHED for name in part.resources]
+    assert len(named) == len(set(named))
+
+
+def test_a_resource_without_its_form_is_a_defect_that_every_start_would_show():
+    assert [kind.name for kind in object_kinds(GPUS)] == [name for part in WATCHED for name in part.resources]
 
 
 def test_only_pods_nodes_and_namespaces_are_needed():

@@ -55,6 +55,24 @@ def test_a_node_whose_gpus_are_all_unhealthy_has_a_block_of_0_and_no_row_in_the_
     assert [each.offered for each in capacities(given.gpu_nodes(), given.pods, {})] == [False]
 
 
+@pytest.mark.parametrize(("known", "expected"), [({"resourceslices": []}, [0]), ({}, [])])
+def test_a_node_that_offers_nothing_lacks_its_plugin_only_where_it_is_known_to_offer_nothing_through_dra(
+    known, expected
+):
+    """Slices that may not be read, or are not listed yet, could be those of the node."""
+    stores = listed(NOW, pods=[], nodes=[objects.node("n1", {}, H100)], **known)
+    found = view_of(NOW, GPUS, stores, ClusterHistory())
+    assert list(series(found, REGISTERED).values()) == expected
+
+
+def test_an_api_without_dra_has_no_slices_that_could_be_the_nodes():
+    stores = tuple(
+        replace(store, off="not_served" if store.object == "resourceslices" else "")
+        for store in listed(NOW, pods=[], nodes=[objects.node("n1", {}, H100)])
+    )
+    assert list(series(view_of(NOW, GPUS, stores, ClusterHistory()), REGISTERED).values()) == [0]
+
+
 def test_there_is_no_block_while_pods_or_nodes_are_unknown():
     nodes = [objects.node("n1", {GPU: 8}, H100)]
     assert series(view(None, nodes), BLOCK) == {}

@@ -138,6 +138,21 @@ def test_a_missing_claim_is_the_reason_and_the_pod_counts_as_a_gpu_pod():
     ]
 
 
+@pytest.mark.parametrize("first", [{}, {"resourceclaims": []}])
+def test_pods_whose_claims_are_read_after_the_first_collection_are_counted_no_later_than_the_others(first):
+    """They were bound, or had failed, before the watcher started, whenever their claims are read."""
+    history = ClusterHistory()
+    running = objects.running(claiming(PLAIN, "c"), "d1", NOW - 500)
+    failed = objects.running(claiming(objects.pod("f", requests={}, created=NOW - 1000), "c"), "d1", NOW - 500)
+    failed["status"] |= {"phase": "Failed", "reason": "Evicted"}
+    pods = {"pods": [running, failed], "nodes": [objects.node("d1", {}, H100)], "deviceclasses": [device_class()]}
+    view_of(NOW, GPUS, listed(NOW, **pods, **first), history)
+    for _ in range(2):
+        found = view_of(NOW + 1, GPUS, listed(NOW + 1, **pods, resourceclaims=[claim("c")]), history)
+        assert {pod.name for pod in (*found.pods, *found.failed)} == {"p", "f"}
+        assert (found.waits, found.failures, found.rejections) == ({}, {}, {})
+
+
 def test_without_the_permission_to_read_claims_a_pod_with_claims_is_counted_while_it_is_pending():
     found = view(pods=[claiming(PLAIN, "c")], nodes=[objects.node("d1", {}, H100)])
     assert [each.reason for each in found.pending] == [PendingReason.NOT_TRIED]
