@@ -8,6 +8,7 @@ from exporter.exposition.exporter_metrics import CONTRACT, ConfigState, Exporter
 from exporter.metric import Kind, LabelSchema, Metric
 from exporter.node.attribution.hpc_jobs import METRICS as JOB_METRICS
 from exporter.node.attribution.metrics import METRICS as ALLOCATION_METRICS
+from exporter.node.attribution.normalized_metrics import METRICS as NORMALIZED_METRICS
 from exporter.node.attribution.state_seconds import METRICS as STATE_METRICS
 from exporter.node.counters_watch import load_counters
 from exporter.node.devices.computed_families import METRICS as COMPUTED_OWN_METRICS
@@ -26,6 +27,12 @@ class ReferenceSection(NamedTuple):
     text: str
     metrics: tuple[Metric, ...]
 
+
+NORMALIZED_TEXT = """\
+Ratios, bytes, watts, joules and degrees Celsius, whatever the source calls a field and in which unit it has it. The
+fields that they need are read whatever the counters file lists; only profiling fields (of tensor, memory and
+multiprocessor activity) are not, because they have a [cost](profiling.md) of their own. `--normalized-metrics=false`
+leaves these metrics out."""
 
 DCGM_TEXT = """\
 The default counters file; a file of your own may name any [field](fields.md) of DCGM. Label rows of the file
@@ -84,6 +91,7 @@ def sections() -> tuple[ReferenceSection, ...]:
             "A series that is absent means that its value is not known.",
             (*DEVICE_METRICS, *COMPUTED_OWN_METRICS, *ALLOCATION_METRICS, *JOB_METRICS, *STATE_METRICS),
         ),
+        ReferenceSection("Node exporter: normalized values", NORMALIZED_TEXT, NORMALIZED_METRICS),
         ReferenceSection(
             "Node exporter: exporter metrics",
             "Written by the Prometheus client library, beside its own `process_…` metrics.",

@@ -9,6 +9,7 @@ from exporter.flags.cluster import API_SERVER, INTERVAL, LEASE, METADATA_LABELS,
 from exporter.flags.flag import Command, Flag
 from exporter.flags.ignored import IGNORED
 from exporter.flags.labels import LABELS
+from exporter.flags.series import SERIES
 from exporter.flags.values import (
     ADDRESS,
     BOOLEAN,
@@ -208,6 +209,7 @@ _COMMANDS = (
             "reading devices": READING,
             "attribution": ATTRIBUTION,
             "labels of DCGM-named series": LABELS,
+            "series beside the DCGM-named ones": SERIES,
         },
         ignored=IGNORED,
     ),

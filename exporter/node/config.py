@@ -69,6 +69,8 @@ class NodeConfig:
     """Where to remember what must survive a restart of the exporter; None for nowhere."""
     style: LabelStyle
     windows: CountWindows
+    normalized: bool = True
+    """Whether normalized values are exposed."""
     profiling_pause_file: Path | None = None
     """While this file is there, profiling is paused."""
     usual_counters_file: Path = Path(DEFAULT_COUNTERS)
@@ -126,6 +128,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         profiling_pause_file=Path(arguments.profiling_pause_file) if arguments.profiling_pause_file else None,
         style=label_style(arguments, environment),
         windows=CountWindows(arguments.xid_count_window_size, arguments.clock_events_count_window_size),
+        normalized=arguments.normalized_metrics,
         warnings=(
             *arguments.warnings,
             *web_warnings(arguments),

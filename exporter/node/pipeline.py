@@ -20,6 +20,7 @@ from exporter.node.attribution.hpc_job_files import NAME as JOBS
 from exporter.node.attribution.hpc_job_files import JobFiles, JobFilesReader
 from exporter.node.attribution.hpc_jobs import Jobs, job_info, with_job
 from exporter.node.attribution.metrics import AttributionCache
+from exporter.node.attribution.normalized_metrics import NormalizedMetrics
 from exporter.node.attribution.state_seconds import StateSeconds
 from exporter.node.devices.component_labels import ComponentLabelCache
 from exporter.node.devices.computed_families import ComputedFamilies, CountWindows
@@ -33,7 +34,6 @@ from exporter.node.devices.link_labels import LinkLabelCache, link_schema
 from exporter.node.devices.metrics import (
     EntitySamples,
     InventoryMetrics,
-    SamplesByField,
     dcgm_families,
     field_names,
     label_rows,
@@ -42,6 +42,7 @@ from exporter.node.devices.metrics import (
     unsupported,
 )
 from exporter.node.devices.mig_repetition import repeated_on_instances
+from exporter.node.devices.normalized import DeviceValues, device_values
 from exporter.node.devices.readings import Readings, with_unread_fields
 from exporter.node.devices.selection import Selection
 from exporter.node.state_file.content import RememberedNode, device, remembered
@@ -76,12 +77,14 @@ class NodePipeline:
         windows: CountWindows = CountWindows(),  # noqa: B008 - it cannot change
         state: RememberedNode | None = None,
         selection: Selection = EVERY,
+        normalized: bool = True,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`expected_gpus` gives how many GPUs the node should have, 0 where that is not known; `clock` Unix seconds.
 
         `interval` is between collections, in seconds; `state` is what is remembered from before; `selection` has the
-        devices of which the families of the counters file are made.
+        devices of which the families of the counters file are made; `normalized` tells whether normalized values are
+        exposed.
         """
         self._sources = sources
         self._style, self._selection = style, selection
@@ -91,6 +94,7 @@ class NodePipeline:
         self._known = KnownGpus(map(device, self._before.gpus))
         self._state_seconds = StateSeconds(style.hostname, interval, self._before.devices, monotonic)
         self._inventory = InventoryMetrics(style.hostname)
+        self._normalized, self._exposes_normalized = NormalizedMetrics(style.hostname), normalized
         self._computed = ComputedFamilies(style.hostname, windows, started_at=clock())
         self._last_known = last_known or LastKnownAllocations()
         self._attribution = AttributionCache(style.hostname, rules)
@@ -129,6 +133,7 @@ class NodePipeline:
         devices, others = self._samples(readings, attribution.containers, jobs.jobs)
         self.has_read_a_gpu = self.has_read_a_gpu or any(gpu.uuid not in readings.down for gpu in readings.inventory)
         self._computed.observe(readings, devices.by_field)
+        values = device_values(self._normalized.see(attribution), devices.by_field)
         return Snapshot(
             taken_at=readings.taken_at,
             families=(
@@ -138,7 +143,8 @@ class NodePipeline:
                 unsupported(readings, self._names, self._node),
                 *allocation_families,
                 *self._job_families(readings, jobs.jobs),
-                *self._state_families(cycle, attribution, devices.by_field, readings),
+                *(self._normalized.families(values) if self._exposes_normalized else ()),
+                *self._state_families(cycle, attribution, values, readings),
             ),
             health=tuple(cycle.health),
             problems=(*self._problems(readings), *(SourceProblem(JOBS, *problem) for problem in jobs.problems)),
@@ -215,13 +221,13 @@ class NodePipeline:
         return tuple(problems)
 
     def _state_families(
-        self, cycle: CollectionCycle, attribution: Attribution, by_field: SamplesByField, readings: Readings
+        self, cycle: CollectionCycle, attribution: Attribution, values: DeviceValues, readings: Readings
     ) -> tuple[Family, ...]:
         """Count the time since the collection before; nothing while the devices cannot be read."""
         if self._down(cycle):
             self._state_seconds.interrupt()
             return ()
-        return (self._state_seconds.count(attribution, by_field, readings.down),)
+        return (self._state_seconds.count(attribution, values.busy_ratio, readings.down),)
 
     def _down(self, cycle: CollectionCycle) -> bool:
         return any(health.source == self._sources.devices.name and not health.up for health in cycle.health)

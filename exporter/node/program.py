@@ -201,6 +201,7 @@ class NodeProgram:
             windows=config.windows,
             state=state,
             selection=config.devices,
+            normalized=config.normalized,
         )
 
     def _kubelet(self) -> Source[Allocations] | None:

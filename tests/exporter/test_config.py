@@ -248,6 +248,12 @@ def test_hostname_options():
     assert config("--hostname-label=both").style.hostname_label == "both"
 
 
+def test_normalized_values_are_exposed_unless_they_are_switched_off():
+    assert config().normalized
+    assert not config("--normalized-metrics=false").normalized
+    assert not config(GPUGAUGE_NORMALIZED_METRICS="false").normalized
+
+
 @pytest.mark.parametrize(("flag", "owner"), [("source", NodeConfig), ("hostname-label", LabelStyle)])
 def test_the_choices_of_flags_are_the_values_that_the_configuration_can_have(flag, owner):
     (row,) = (each for each in COMMANDS["node"].flags() if each.name == flag)

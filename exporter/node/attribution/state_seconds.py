@@ -11,9 +11,8 @@ from typing import NamedTuple
 from exporter.metric import Family, Kind, Labels, Sample, metric
 from exporter.node.attribution.attribute import AllocationState, Attribution, Sharing
 from exporter.node.devices.device import Device
-from exporter.node.devices.device_state import IDLE_BELOW, DeviceState, busy_ratios
+from exporter.node.devices.device_state import IDLE_BELOW, DeviceColumn, DeviceState
 from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
-from exporter.node.devices.metrics import SamplesByField
 from exporter.node.devices.read_plan import PARTITIONED, Level, device_levels
 from exporter.node.devices.validity import MAX_AGE_INTERVALS, MIN_SECONDS
 from exporter.node.state_file.content import DeviceSeconds
@@ -83,15 +82,17 @@ class StateSeconds:
         """Note that the devices were not read: no time counts until they are read twice again."""
         self._observed = frozenset()
 
-    def count(self, attribution: Attribution, by_field: SamplesByField, down: Iterable[str]) -> Family:
-        """Count the time since the collection before; `down` are the UUIDs of GPUs that cannot be read now."""
+    def count(self, attribution: Attribution, busy: DeviceColumn, down: Iterable[str]) -> Family:
+        """Count the time since the collection before.
+
+        `busy` is how busy each device is; `down` are the UUIDs of GPUs that cannot be read now.
+        """
         unread = frozenset(down)
         if attribution.inventory != self._inventory:
             self._inventory, self._levels = attribution.inventory, device_levels(attribution.inventory)
         self._forget(unread)
         elapsed = self._elapsed()
         observed = set()
-        busy = busy_ratios(self._levels, by_field)
         for position, (device, level) in enumerate(zip(self._inventory, self._levels, strict=True)):
             if level in PARTITIONED or device.uuid in unread:
                 continue

@@ -12,7 +12,10 @@ from exporter.reason import Reason
 
 
 class ClockEventReason(Reason):
-    """What holds the clocks of a GPU down: label `reason` of `gpugauge_clock_event`."""
+    """What holds the clocks of a GPU down: label `clock_event` of `DCGM_EXP_CLOCK_EVENTS_TOTAL` and `…_COUNT`.
+
+    Those that are THROTTLES are also the label `reason` of `gpugauge_clock_event`.
+    """
 
     GPU_IDLE = ("gpu_idle", "Nothing runs on the GPU, so its clocks are low.", "None: it is not a fault.")
     CLOCKS_SETTING = (
@@ -56,6 +59,10 @@ class ClockEventReason(Reason):
 REASONS: Mapping[ClockEventReason, int] = {reason: 1 << bit for bit, reason in enumerate(ClockEventReason)}
 """The bits of field 112, which are those of `nvmlClocksEventReasons` (nvml.h), in their order. The names are those that
 dcgm-exporter has for them. A bit that is not here has no name yet and is left out."""
+
+
+THROTTLES = tuple(reason for reason in ClockEventReason if reason == "power_cap" or reason.startswith(("hw_", "sw_")))
+"""The reasons that `gpugauge_clock_event` has: power, heat and hardware, but neither idleness nor what somebody set."""
 
 
 def active(mask: int) -> Iterator[str]:

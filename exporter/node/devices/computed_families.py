@@ -23,7 +23,7 @@ from exporter.node.devices.xid_counts import XidCounts
 CLOCK_EVENT = metric(
     "gpugauge_clock_event",
     Kind.GAUGE,
-    "1 while this reason holds the clocks of the GPU down, 0 while it does not.",
+    "1 while power, heat or hardware (reason) holds the clocks of the GPU down, 0 while it does not.",
     "gpu",
     "UUID",
     "reason",
@@ -189,8 +189,9 @@ class ComputedFamilies:
         for gpu in self._gpus:
             mask = self._masks.get(gpu.uuid)
             if mask is not None:
-                for reason, bit in clock_events.REASONS.items():
-                    yield self._labels(CLOCK_EVENT, gpu, "reason", reason), int(bool(mask & bit))
+                for reason in clock_events.THROTTLES:
+                    active = bool(mask & clock_events.REASONS[reason])
+                    yield self._labels(CLOCK_EVENT, gpu, "reason", reason), int(active)
 
     def _labels(self, metric: Metric, gpu: Device, name: str, value: str) -> Labels:
         """The labels of one of our own series, made once."""

@@ -81,5 +81,20 @@ READ_BY_CALLS: Mapping[int, WantedField] = {
 }
 """What is no field of DCGM, as a source gets it among the fields."""
 
-ALWAYS_READ = (field_ids.XID, field_ids.CLOCKS_EVENT_REASONS)
-"""What our own computed metrics need, which no counters file lists."""
+ALWAYS_READ = (
+    field_ids.XID,
+    field_ids.CLOCKS_EVENT_REASONS,
+    field_ids.GPU_UTIL,
+    *field_ids.VIDEO_UTILIZATION,
+    field_ids.FB_USED,
+    field_ids.FB_FREE,
+    field_ids.POWER_USAGE,
+    field_ids.ENFORCED_POWER_LIMIT,
+    field_ids.TOTAL_ENERGY_CONSUMPTION,
+    field_ids.GPU_TEMP,
+    field_ids.MEMORY_TEMP,
+)
+"""What our own computed metrics and the normalized values need, whatever the counters file lists.
+
+Only fields that cost next to nothing: profiling fields need rights and the hardware counters, so the file decides.
+"""

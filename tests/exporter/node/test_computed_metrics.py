@@ -86,7 +86,14 @@ def test_a_clock_event_is_exposed_as_0_or_1_for_each_reason_of_each_gpu_that_can
         ("GPU-a", "reason=hw_thermal"),
     }
     assert {key[0] for key in found} == {"GPU-a"}
-    assert len(found) == 9
+    assert len(found) == 5
+
+
+def test_neither_idleness_nor_clocks_that_somebody_set_are_clock_events_of_our_own():
+    found = ComputedFlow().series("gpugauge_clock_event", values={112: (0x1FF, None)})
+    assert {key[1] for key, value in found.items() if value} == {
+        f"reason={reason}" for reason in ("power_cap", "hw_slowdown", "sw_thermal", "hw_thermal", "hw_power_brake")
+    }
 
 
 def test_collections_with_a_clock_event_are_counted_within_the_window():

@@ -120,10 +120,10 @@ def series_by_device(exposed):
 
 
 @pytest.mark.parametrize(("name", "t"), ALL_MOMENTS)
-def test_a_gpu_has_at_most_60_series_and_a_mig_device_at_most_20(name, t):
+def test_a_gpu_has_at_most_60_series_and_a_mig_device_at_most_24(name, t):
     exposed = series_of(exposition_of(name, t).text)
     counts = series_by_device(exposed)
-    assert all(count <= (20 if instance else 60) for (_, instance, _), count in counts.items()), counts
+    assert all(count <= (24 if instance else 60) for (_, instance, _), count in counts.items()), counts
     of_the_node = [metric for metric, pairs in exposed if "UUID" not in dict(pairs) and metric not in ABOUT_REJECTIONS]
     assert len(of_the_node) <= 20
 

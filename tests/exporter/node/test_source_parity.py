@@ -158,7 +158,9 @@ def as_nvml_can(series, name):
     kept = {}
     for (metric, pairs), value in without_fields(series, {**NOT_IN_NVML, **NOT_IN_SCENARIOS}).items():
         labels, number = dict(pairs), number_of(metric, dict(pairs))
-        activity = number >= 0 and READ[number].watch == "profiling"
+        activity = (
+            READ[number].watch == "profiling" if number >= 0 else metric.endswith(("_active_ratio", "_busy_ratio"))
+        )
         possible = labels.get("UUID") in hopper and "GPU_CI_ID" not in labels
         if not activity or possible:
             kept[metric, pairs] = value

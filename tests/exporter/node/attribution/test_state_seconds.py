@@ -10,7 +10,8 @@ from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.attribute import AllocationState, attribute
 from exporter.node.attribution.state_seconds import StateSeconds, device_state
 from exporter.node.devices.device import Device
-from exporter.node.devices.device_state import IDLE_BELOW, DeviceState
+from exporter.node.devices.device_state import IDLE_BELOW, DeviceState, busy_ratios
+from exporter.node.devices.read_plan import device_levels
 from exporter.node.state_file.content import DeviceSeconds
 from tests.clock import Clock
 
@@ -42,7 +43,8 @@ class Counting:
     def collect(self, *devices, allocations=(), samples=None, down=(), after=INTERVAL):
         self.clock.now += after
         attribution = attribute(devices, allocations, down=down)
-        self.family = self.counting.count(attribution, samples or {}, down)
+        busy = busy_ratios(device_levels(devices), samples or {})
+        self.family = self.counting.count(attribution, busy, down)
 
     def seconds(self, uuid="GPU-1", gi=-1, ci=-1):
         """The states of one device with more than no time; None where it has no series."""
