@@ -18,6 +18,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
 from exporter import VERSION
+from exporter.api_objects.decode import parse_retry_after
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.source import SourceError
@@ -29,7 +30,6 @@ _MAX_LINE_BYTES = 16 << 20
 _MAX_OBJECT_BYTES = 4 << 20
 """More than the 1.5 MiB that etcd stores of an object by default."""
 _CHUNK_BYTES = 1 << 18
-_LONGEST_RETRY_AFTER = 300.0
 
 _BY_STATUS = {
     410: WatchReason.EXPIRED,
@@ -180,12 +180,7 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _check(response: urllib3.BaseHTTPResponse) -> None:
     if response.status not in _OK:
-        raise api_error(response.status, response.reason or "", _retry_after(response.headers.get("Retry-After")))
-
-
-def _retry_after(text: str | None) -> float | None:
-    """Parse a Retry-After header in seconds, as the API server writes it; None for a date, as proxies may send."""
-    return min(float(text), _LONGEST_RETRY_AFTER) if text and text.isascii() and text.isdigit() else None
+        raise api_error(response.status, response.reason or "", parse_retry_after(response.headers.get("Retry-After")))
 
 
 def _innermost(error: Exception) -> str:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 import yaml
 
-from exporter.cluster.kubernetes.wire import ObjectMeta
+from exporter.api_objects.wire import ObjectMeta
 
 NAMESPACE, NAME = "kube-system", "cluster-autoscaler-status"
 """Where the autoscaler writes it, unless it was given another name."""

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from sys import intern
 
+from exporter.api_objects.wire import ObjectMeta
+from exporter.api_objects.workload import workload_of
 from exporter.cluster.config import Keys
 from exporter.cluster.kubernetes import overrides, pod_state, quantity, records, schedulable_since, wire
 from exporter.cluster.kubernetes.metadata_labels import namespace_values
@@ -16,7 +18,6 @@ from exporter.cluster.kubernetes.pod_failure import failure
 from exporter.cluster.kubernetes.pod_load import load, room
 from exporter.cluster.kubernetes.pod_requests import fraction, pod_requests
 from exporter.cluster.kubernetes.timestamps import timestamp
-from exporter.cluster.kubernetes.workload import workload_of
 from exporter.gpu_names import GpuResources
 
 _MESSAGE_LENGTH = 4096
@@ -76,7 +77,7 @@ def _shared(found: records.Load) -> records.Load:
     return found
 
 
-def _created(meta: wire.ObjectMeta) -> float:
+def _created(meta: ObjectMeta) -> float:
     created = timestamp(meta.creation_timestamp)
     if created is None or not meta.uid or not meta.name:
         raise ValueError("it has no creationTimestamp, uid or name")

@@ -1,40 +1,43 @@
 """Decodes the API server's JSON to records: pages of a list and lines of a watch.
 
 An object that cannot be read is left out and the others are kept: a page is decoded as a whole, which is fast, and
-object by object only when that fails. JSON that msgspec does not accept is then read by Python's parser, which is
-slower and accepts what one string may have wrong in it: bytes that are not UTF-8, control characters, half a surrogate
-pair.
+object by object only when that fails.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
-from exporter.cluster.kubernetes import wire
+from exporter.api_objects.decode import (
+    UNDECODABLE,
+    UnreadableAnswerError,
+    event,
+    key_of,
+    metadata,
+    problem,
+    separated,
+    status_of,
+)
+from exporter.api_objects.wire import ListMeta, ObjectMeta, WatchEvent
 from exporter.cluster.kubernetes.api import ApiError, api_error
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.cluster.kubernetes.records import ClusterObject
 
 W = TypeVar("W", bound="HasMetadata")
-P = TypeVar("P", wire.ParsedList, wire.ParsedEvent, wire.NamesOnly)
-
-_MAX_ERROR_LENGTH = 120
-_UNDECODABLE = (msgspec.DecodeError, RecursionError)
-"""What msgspec raises for JSON that it cannot decode; RecursionError for JSON that is nested too deeply."""
+T = TypeVar("T")
 
 
 class HasMetadata(Protocol):
     """What every decoded object has."""
 
     @property
-    def metadata(self) -> wire.ObjectMeta: ...
+    def metadata(self) -> ObjectMeta: ...
 
 
 class _WireList(msgspec.Struct, Generic[W], gc=False):
-    metadata: wire.ListMeta
+    metadata: ListMeta
     items: list[W] | None = None
 
 
@@ -85,14 +88,14 @@ class ObjectCodec(Generic[W]):
         decoded: _WireList[W]
         try:
             decoded = self._page.decode(body)
-        except _UNDECODABLE:
+        except UNDECODABLE:
             decoded = self._one_by_one(body, malformed)
         records: dict[str, ClusterObject] = {}
         for item in decoded.items or ():
             try:
                 record = self.convert(item)
             except Exception as error:  # noqa: BLE001 - also a defect in the conversion costs one object only
-                malformed.append(_problem(item.metadata, error))
+                malformed.append(problem(item.metadata, error))
                 continue
             if record is not None:
                 records[key_of(item.metadata)] = record
@@ -100,96 +103,43 @@ class ObjectCodec(Generic[W]):
 
     def _one_by_one(self, body: bytes, malformed: list[str]) -> "_WireList[W]":
         """Decode the objects of a page each by itself; add a message to `malformed` for each that cannot be read."""
-        raw = _separated(body)
+        raw = _readable(separated, body)
         items: list[W] = []
         for text in raw.items or ():
             try:
                 items.append(self._one.decode(text))
-            except _UNDECODABLE as error:
-                malformed.append(_problem(_metadata(text), error))
+            except UNDECODABLE as error:
+                malformed.append(problem(metadata(text), error))
         return _WireList(raw.metadata, items)
 
     def change(self, line: bytes) -> WatchChange:
         """Decode one line of a watch. Raises ApiError for an ERROR event, and for a line that is not an event."""
-        event = _event(line)
-        if event.type == "ERROR":
-            raise _error(event.object)
-        if event.type == "BOOKMARK":
-            return WatchChange("bookmark", _metadata(event.object).resource_version)
-        return self._object(event)
+        found = _readable(event, line)
+        if found.type == "ERROR":
+            raise _error(found.object)
+        if found.type == "BOOKMARK":
+            return WatchChange("bookmark", metadata(found.object).resource_version)
+        return self._object(found)
 
-    def _object(self, event: wire.WatchEvent) -> WatchChange:
-        meta = _metadata(event.object)
-        if event.type == "DELETED":
+    def _object(self, found: WatchEvent) -> WatchChange:
+        meta = metadata(found.object)
+        if found.type == "DELETED":
             return WatchChange("object", meta.resource_version, key_of(meta))
         try:
-            item = self._one.decode(event.object)
+            item = self._one.decode(found.object)
             return WatchChange("object", meta.resource_version, key_of(meta), self.convert(item))
         except Exception as error:  # noqa: BLE001 - as in `page`
-            return WatchChange("malformed", meta.resource_version, key_of(meta), problem=_problem(meta, error))
+            return WatchChange("malformed", meta.resource_version, key_of(meta), problem=problem(meta, error))
 
 
-def _separated(body: bytes) -> wire.RawList:
-    """Separate the objects of a page without decoding them. Raises ApiError when it is not a list at all."""
+def _readable(read: Callable[[bytes], T], text: bytes) -> T:
+    """Decode a list or an event, but not its objects. Raises ApiError when it is none."""
     try:
-        return msgspec.json.decode(body, type=wire.RawList)
-    except _UNDECODABLE:
-        parsed = _parsed(body, wire.ParsedList, "a list")
-        return wire.RawList(parsed.metadata, [_text(item) for item in parsed.items or ()])
-
-
-def _event(line: bytes) -> wire.WatchEvent:
-    """Decode a line of a watch, but not its object. Raises ApiError when it is not an event at all."""
-    try:
-        return msgspec.json.decode(line, type=wire.WatchEvent)
-    except _UNDECODABLE:
-        parsed = _parsed(line, wire.ParsedEvent, "a line of a watch")
-        return wire.WatchEvent(parsed.type, _text(parsed.object))
-
-
-def _parsed(text: bytes, type_: type[P], what: str) -> P:
-    """Decode what msgspec does not accept, with Python's parser. Raises ApiError where that does not either."""
-    try:
-        return msgspec.convert(json.loads(text.decode("utf-8", "replace"), strict=False), type_)
-    except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        raise ApiError(WatchReason.BAD_RESPONSE, f"{what} cannot be read: {error}") from error
-
-
-def _text(parsed: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(parsed).encode())
-
-
-def key_of(meta: wire.ObjectMeta) -> str:
-    """The key of an object in its store: namespace and name, which no two objects of a kind share at a time."""
-    return f"{meta.namespace}/{meta.name}"
-
-
-def _metadata(text: msgspec.Raw) -> wire.ObjectMeta:
-    """Decode the metadata alone: its names where that fails, and nothing where these cannot be read either."""
-    try:
-        return msgspec.json.decode(text, type=wire.MetadataOnly).metadata
-    except _UNDECODABLE:
-        return _names(text)
-
-
-def _names(text: msgspec.Raw) -> wire.ObjectMeta:
-    try:
-        names = _parsed(bytes(text), wire.NamesOnly, "metadata").metadata
-    except ApiError:
-        return wire.ObjectMeta()
-    return wire.ObjectMeta(names.name, names.namespace, resource_version=names.resource_version)
-
-
-def _problem(meta: wire.ObjectMeta, error: Exception) -> str:
-    """Return the message for an object that cannot be read, without characters that no log can be written with."""
-    name = key_of(meta).lstrip("/") or "an object without a name"
-    cause = str(error) if isinstance(error, ValueError | msgspec.DecodeError) else repr(error)
-    return f"{name}: {cause[:_MAX_ERROR_LENGTH]}".encode("utf-8", "backslashreplace").decode()
+        return read(text)
+    except UnreadableAnswerError as error:
+        raise ApiError(WatchReason.BAD_RESPONSE, str(error)) from error
 
 
 def _error(text: msgspec.Raw) -> ApiError:
-    try:
-        status = msgspec.json.decode(text, type=wire.ApiStatus)
-    except _UNDECODABLE:
-        status = wire.ApiStatus()
+    status = status_of(text)
     return api_error(status.code, status.message or status.reason)

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from exporter.api_objects.wire import ObjectMeta
 from exporter.cluster.kubernetes.records import Amounts
-from exporter.cluster.kubernetes.wire import ObjectMeta
 from exporter.gpu_names import GPU_DRIVER, GpuResources, is_gpu_class
 
 _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']", re.ASCII)

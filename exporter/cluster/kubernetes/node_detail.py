@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 
-from exporter.cluster.kubernetes.wire import ObjectMeta, PodCondition
+from exporter.api_objects.wire import ObjectMeta
+from exporter.cluster.kubernetes.wire import PodCondition
 
 
 class _NodeStatus(msgspec.Struct, gc=False):

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from exporter.cluster.kubernetes.wire import ObjectMeta, PodCondition, Quantities
+from exporter.api_objects.wire import ObjectMeta
+from exporter.cluster.kubernetes.wire import PodCondition, Quantities
 
 
 class Variable(msgspec.Struct, gc=False):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from sys import intern
 from typing import Literal
 
+from exporter.api_objects.wire import ObjectMeta
 from exporter.cluster.kubernetes import wire
 from exporter.cluster.kubernetes.pod_requests import class_requests
 from exporter.cluster.kubernetes.records import PodClaim, PodPlan, SchedulingGroup
@@ -47,7 +48,7 @@ def rejected(status: wire.PodStatus) -> bool:
     return status.phase == "Failed" and (reason in _REJECTED or reason.startswith(_OUT_OF))
 
 
-def plan(spec: wire.PodSpec, status: wire.PodStatus, meta: wire.ObjectMeta) -> PodPlan:
+def plan(spec: wire.PodSpec, status: wire.PodStatus, meta: ObjectMeta) -> PodPlan:
     """Read what holds the pod back."""
     gates = spec.scheduling_gates or ()
     found = PodPlan(

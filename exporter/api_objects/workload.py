@@ -8,7 +8,7 @@ own owner stays unknown where it left no label on the pod.
 import re
 from collections.abc import Mapping
 
-from exporter.cluster.kubernetes.wire import OwnerReference
+from exporter.api_objects.wire import OwnerReference
 
 _BY_LABEL = (
     ("serving.kserve.io/inferenceservice", "inferenceservice"),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from exporter.cluster.kubernetes.wire import OwnerReference
-from exporter.cluster.kubernetes.workload import workload_of
+from exporter.api_objects.wire import OwnerReference
+from exporter.api_objects.workload import workload_of
 
 CREATED = 1_796_000_000.0
 MINUTE = int(CREATED) // 60
