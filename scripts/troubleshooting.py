@@ -24,6 +24,7 @@ from exporter.node.devices.readings import RejectionReason
 from exporter.node.doctor.reasons import DoctorReason
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
+from exporter.node.service_account.reasons import ApiReason
 from exporter.node.simulation.source import SimulationReason
 from exporter.node.state_file.reasons import StateFileReason
 from exporter.reason import Reason
@@ -54,6 +55,7 @@ SECTIONS = (
     ReasonSection("Reader process", ReaderReason),
     ReasonSection("Source simulated", SimulationReason),
     ReasonSection("Source kubelet", KubeletReason),
+    ReasonSection("Source kubernetes of the node exporter", ApiReason),
     ReasonSection("HPC jobs", HpcJobReason),
     ReasonSection("State file", StateFileReason),
     ReasonSection("Selected components", SelectionReason),

@@ -1,1 +1,1 @@
-"""The API server as a pod reaches it: where it is (`account.py`), and one request (`request.py`)."""
+"""The API server as a pod reaches it: one request for a ConfigMap, and reflectors, which list and watch."""

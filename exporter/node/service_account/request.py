@@ -1,18 +1,11 @@
-"""Gets a ConfigMap from the API server with the pod's service account, by the standard library alone.
-
-The node exporter needs the API server for nothing else, so it does without the `kubernetes` client, which takes more
-memory than everything else that it loads.
-"""
+"""Gets a ConfigMap from the API server with the pod's service account."""
 
 import http.client
 import json
-import ssl
-import urllib.parse
 
 from exporter.node.service_account.account import ConfigMapName, ServiceAccount
+from exporter.node.service_account.connection import connect, headers
 
-TIMEOUT_SECONDS = 10.0
-"""For each step of a request."""
 _MAX_BYTES = 8 << 20
 """A ConfigMap has at most 1 MiB, which JSON can write as six times as much."""
 
@@ -38,9 +31,9 @@ def _get(account: ServiceAccount, path: str) -> bytes:
     if not account.url:
         raise ApiServerError("no API server is known: KUBERNETES_SERVICE_HOST is not set")
     try:
-        headers, connection = _headers(account), _connection(account)
+        sent, connection = headers(account), connect(account)
         try:
-            connection.request("GET", path, headers=headers)
+            connection.request("GET", path, headers=sent)
             response = connection.getresponse()
             body = response.read(_MAX_BYTES + 1)
         finally:
@@ -54,19 +47,6 @@ def _get(account: ServiceAccount, path: str) -> bytes:
     if len(body) > _MAX_BYTES:
         raise ApiServerError(f"the API server's answer has more than {_MAX_BYTES} bytes")
     return body
-
-
-def _connection(account: ServiceAccount) -> http.client.HTTPConnection:
-    parts = urllib.parse.urlsplit(account.url)
-    if parts.scheme == "http":
-        return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIMEOUT_SECONDS)
-    trusted = ssl.create_default_context(cafile=str(account.folder / "ca.crt"))
-    return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=TIMEOUT_SECONDS, context=trusted)
-
-
-def _headers(account: ServiceAccount) -> dict[str, str]:
-    token = (account.folder / "token").read_text(encoding="ascii").strip()
-    return {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
 
 def _answer(status: int, reason: str) -> str:
