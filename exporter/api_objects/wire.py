@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 StringMap = dict[str, str | None] | None
+Quantities = dict[str, str | int | float] | None
 
 
 class OwnerReference(msgspec.Struct, gc=False):
@@ -27,6 +28,11 @@ class ObjectMeta(msgspec.Struct, gc=False, rename="camel"):
     labels: StringMap = None
     annotations: StringMap = None
     owner_references: list[OwnerReference] | None = None
+
+
+class ResourceRequirements(msgspec.Struct, gc=False):
+    requests: Quantities = None
+    limits: Quantities = None
 
 
 class ListMeta(msgspec.Struct, gc=False, rename="camel"):

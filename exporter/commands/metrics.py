@@ -17,6 +17,7 @@ from exporter.node.devices.computed_metrics import COMPUTED
 from exporter.node.devices.labels import LabelStyle, device_schema
 from exporter.node.devices.metrics import METRICS as DEVICE_METRICS
 from exporter.node.devices.metrics import dcgm_metric
+from exporter.node.pods.metrics import METRICS as POD_METADATA_METRICS
 from exporter.snapshot import Snapshot, SourceHealth, SourceProblem
 
 
@@ -89,7 +90,14 @@ def sections() -> tuple[ReferenceSection, ...]:
         ReferenceSection(
             "Node exporter: devices and allocations",
             "A series that is absent means that its value is not known.",
-            (*DEVICE_METRICS, *COMPUTED_OWN_METRICS, *ALLOCATION_METRICS, *JOB_METRICS, *STATE_METRICS),
+            (
+                *DEVICE_METRICS,
+                *COMPUTED_OWN_METRICS,
+                *ALLOCATION_METRICS,
+                *POD_METADATA_METRICS,
+                *JOB_METRICS,
+                *STATE_METRICS,
+            ),
         ),
         ReferenceSection("Node exporter: normalized values", NORMALIZED_TEXT, NORMALIZED_METRICS),
         ReferenceSection(

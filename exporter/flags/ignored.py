@@ -6,13 +6,6 @@ from exporter.flags.values import BOOLEAN, text_value
 _TEXT = text_value("VALUE")
 IGNORED = (
     Flag("kubernetes-gpu-id-type", _TEXT, variable="DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE"),
-    Flag("kubernetes-enable-pod-labels", BOOLEAN, variable="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"),
-    Flag("kubernetes-enable-pod-uid", BOOLEAN, variable="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"),
-    Flag(
-        "kubernetes-pod-label-allowlist-regex",
-        _TEXT,
-        variable="DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX",
-    ),
     Flag("kubernetes-virtual-gpus", BOOLEAN, variable="KUBERNETES_VIRTUAL_GPUS"),
     Flag("kubernetes-enable-dra", BOOLEAN, variable="KUBERNETES_ENABLE_DRA"),
     Flag("fake-gpus", BOOLEAN, variable="DCGM_EXPORTER_USE_FAKE_GPUS"),

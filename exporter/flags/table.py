@@ -9,6 +9,7 @@ from exporter.flags.cluster import API_SERVER, INTERVAL, LEASE, METADATA_LABELS,
 from exporter.flags.flag import Command, Flag
 from exporter.flags.ignored import IGNORED
 from exporter.flags.labels import LABELS
+from exporter.flags.pods import POD_METADATA
 from exporter.flags.series import SERIES
 from exporter.flags.values import (
     ADDRESS,
@@ -208,6 +209,7 @@ _COMMANDS = (
             "log": LOG,
             "reading devices": READING,
             "attribution": ATTRIBUTION,
+            "pod metadata": POD_METADATA,
             "labels of DCGM-named series": LABELS,
             "series beside the DCGM-named ones": SERIES,
         },

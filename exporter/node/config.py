@@ -18,6 +18,7 @@ from exporter.node.devices.device_source import SourceName
 from exporter.node.devices.labels import LabelStyle
 from exporter.node.devices.selection import Selection
 from exporter.node.devices.watch_intervals import Pace, pace_of
+from exporter.node.pods.options import PodOptions, pod_options, pod_warnings
 from exporter.node.service_account.account import ConfigMapName, ServiceAccount, service_account
 
 DEFAULT_COUNTERS = "/etc/dcgm-exporter/default-counters.csv"
@@ -71,6 +72,7 @@ class NodeConfig:
     windows: CountWindows
     normalized: bool = True
     """Whether normalized values are exposed."""
+    pods: PodOptions = PodOptions()  # noqa: RUF009 - it does not change
     profiling_pause_file: Path | None = None
     """While this file is there, profiling is paused."""
     usual_counters_file: Path = Path(DEFAULT_COUNTERS)
@@ -125,6 +127,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         expected_gpus=arguments.expected_gpus,
         health_requires_gpus=arguments.health_require_gpus,
         state_file=Path(arguments.state_file) if arguments.state_file else None,
+        pods=pod_options(arguments),
         profiling_pause_file=Path(arguments.profiling_pause_file) if arguments.profiling_pause_file else None,
         style=label_style(arguments, environment),
         windows=CountWindows(arguments.xid_count_window_size, arguments.clock_events_count_window_size),
@@ -133,6 +136,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
             *arguments.warnings,
             *web_warnings(arguments),
             *file.warnings,
+            *pod_warnings(arguments),
             *_warnings(arguments, file, environment),
         ),
     )

@@ -21,6 +21,7 @@ from exporter.node.attribution.hpc_job_files import JobFiles, JobFilesReader
 from exporter.node.attribution.hpc_jobs import Jobs, job_info, with_job
 from exporter.node.attribution.metrics import AttributionCache
 from exporter.node.attribution.normalized_metrics import NormalizedMetrics
+from exporter.node.attribution.pod_metadata import PodMetadata
 from exporter.node.attribution.state_seconds import StateSeconds
 from exporter.node.devices.component_labels import ComponentLabelCache
 from exporter.node.devices.computed_families import ComputedFamilies, CountWindows
@@ -45,6 +46,8 @@ from exporter.node.devices.mig_repetition import repeated_on_instances
 from exporter.node.devices.normalized import DeviceValues, device_values
 from exporter.node.devices.readings import Readings, with_unread_fields
 from exporter.node.devices.selection import Selection
+from exporter.node.pods.known_pods import KnownPods
+from exporter.node.pods.options import PodOptions
 from exporter.node.state_file.content import RememberedNode, device, remembered
 from exporter.node.state_file.keeper import StateChange
 from exporter.snapshot import CollectionCycle, Snapshot, SourceProblem
@@ -53,11 +56,12 @@ from exporter.source import Source
 
 @dataclass(frozen=True, slots=True)
 class NodeSources:
-    """What a collection reads; `kubelet` and `jobs` are None where that attribution is off."""
+    """What a collection reads; `kubelet`, `jobs` and `pods` are None where that attribution is off."""
 
     devices: Source[Readings]
     kubelet: Source[Allocations] | None
     jobs: JobFilesReader | None = None
+    pods: KnownPods | None = None
 
 
 class NodePipeline:
@@ -78,6 +82,7 @@ class NodePipeline:
         state: RememberedNode | None = None,
         selection: Selection = EVERY,
         normalized: bool = True,
+        pods: PodOptions = PodOptions(),  # noqa: B008 - it cannot change
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`expected_gpus` gives how many GPUs the node should have, 0 where that is not known; `clock` Unix seconds.
@@ -89,6 +94,9 @@ class NodePipeline:
         self._sources = sources
         self._style, self._selection = style, selection
         self._node = style.hostname
+        self._pods = PodMetadata(sources.pods, pods, style.hostname)
+        self._pod_names: tuple[str, ...] = ()
+        """The names of the labels of pods that the label caches know."""
         self.use(counters)
         self._before = state or RememberedNode()
         self._known = KnownGpus(map(device, self._before.gpus))
@@ -107,11 +115,15 @@ class NodePipeline:
         """Expose the fields of these counters from the next collection on. What is known of the node stays."""
         self._counters = counters
         self._names = field_names(counters)
-        names = (*(row.name for row in counters.label_rows), *((hpc_jobs.LABEL,) if self._sources.jobs else ()))
+        self._make_label_caches()
+        self._component_labels = ComponentLabelCache(self._style, counters)
+
+    def _make_label_caches(self) -> None:
+        rows = (*(row.name for row in self._counters.label_rows), *((hpc_jobs.LABEL,) if self._sources.jobs else ()))
+        names = tuple(dict.fromkeys((*rows, *self._pod_names)))
         self._schema, self._link_schema = device_schema(self._style, names), link_schema(self._style, names)
         self._labels = DeviceLabelCache(self._style, self._schema)
         self._link_labels = LinkLabelCache(self._style, self._link_schema)
-        self._component_labels = ComponentLabelCache(self._style, counters)
 
     @property
     def state(self) -> RememberedNode:
@@ -127,8 +139,11 @@ class NodePipeline:
         """Read every source once."""
         cycle = CollectionCycle()
         readings = self._readings(cycle)
-        allocations = self._allocations(cycle)
-        attribution, allocation_families = self._attribution.get(readings.inventory, allocations, readings.down)
+        self._pods.read(cycle)
+        allocations = self._pods.joined(self._allocations(cycle))
+        attribution, allocation_families = self._attribution.get(
+            readings.inventory, allocations, readings.down, self._pods.pods
+        )
         jobs = self._sources.jobs.read() if self._sources.jobs else JobFiles()
         devices, others = self._samples(readings, attribution.containers, jobs.jobs)
         self.has_read_a_gpu = self.has_read_a_gpu or any(gpu.uuid not in readings.down for gpu in readings.inventory)
@@ -142,12 +157,17 @@ class NodePipeline:
                 *self._computed.own(),
                 unsupported(readings, self._names, self._node),
                 *allocation_families,
+                *self._pods.families(),
                 *self._job_families(readings, jobs.jobs),
                 *(self._normalized.families(values) if self._exposes_normalized else ()),
                 *self._state_families(cycle, attribution, values, readings),
             ),
             health=tuple(cycle.health),
-            problems=(*self._problems(readings), *(SourceProblem(JOBS, *problem) for problem in jobs.problems)),
+            problems=(
+                *self._problems(readings),
+                *(SourceProblem(JOBS, *problem) for problem in jobs.problems),
+                *self._pods.problems(),
+            ),
             rejected=self._rejected(readings),
             build=_build(readings),
             # Without devices a collection is cheap. A failure of the kubelet must not make device reads more frequent.
@@ -159,6 +179,7 @@ class NodePipeline:
         self._sources.devices.close()
         if self._sources.kubelet is not None:
             self._sources.kubelet.close()
+        self._pods.close()
 
     def _readings(self, cycle: CollectionCycle) -> Readings:
         """Read the devices; add the known GPUs that are missing, and the fields that no source reads.
@@ -177,6 +198,10 @@ class NodePipeline:
         """Return the samples of the devices, and those of links and components by scope, with labels."""
         by_field = samples_of_devices(readings)
         rows = with_job(label_rows(self._counters, readings, by_field), readings.inventory, jobs)
+        rows = self._pods.labeled(rows, containers)
+        if self._pods.names != self._pod_names:
+            self._pod_names = self._pods.names
+            self._make_label_caches()
         labels = self._labels.labels(readings.inventory, containers, rows)
         link_labels = self._link_labels.labels(readings.links, readings.inventory, containers, rows)
         links = EntitySamples(samples_by_field(readings.link_batches), link_labels, self._link_schema)

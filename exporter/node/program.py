@@ -31,6 +31,7 @@ from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.pci import PciBus
 from exporter.node.devices.watch_intervals import mismatches, wanted_at
 from exporter.node.pipeline import NodePipeline, NodeSources
+from exporter.node.pods.known_pods import KnownPods
 from exporter.node.profiling_pause import ProfilingPause
 from exporter.node.reader.supervisor import COMMAND, Reader
 from exporter.node.restart_need import DRIVER, RestartNeed
@@ -184,7 +185,7 @@ class NodeProgram:
     def _build(self, counters: Counters) -> NodePipeline:
         config = self._config
         jobs = JobFilesReader(config.jobs_folder) if config.jobs_folder else None
-        sources = NodeSources(self._reader, self._kubelet(), jobs)
+        sources = NodeSources(self._reader, self._kubelet(), jobs, self._pods())
         rules = AttributionRules(
             gpus=gpu_resources(config.resource_names),
             indexed=ResourcePatterns(config.index_resources),
@@ -202,7 +203,17 @@ class NodeProgram:
             state=state,
             selection=config.devices,
             normalized=config.normalized,
+            pods=config.pods,
         )
+
+    def _pods(self) -> KnownPods | None:
+        """The pods of this node where they are asked for."""
+        config = self._config
+        if config.pods.source == "off":
+            return None
+        from exporter.node.pods.api_pods import ApiPods  # noqa: PLC0415 - it brings an HTTP client, which most do without
+
+        return ApiPods(config.service_account, config.style.hostname, config.pods, gpu_resources(config.resource_names))
 
     def _kubelet(self) -> Source[Allocations] | None:
         """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario."""

@@ -8,10 +8,10 @@ from sys import intern
 
 import msgspec
 
+from exporter.api_objects.timestamps import timestamp
 from exporter.api_objects.wire import ObjectMeta
 from exporter.cluster.kubernetes.pod_requests import pod_requests
 from exporter.cluster.kubernetes.records import Amounts
-from exporter.cluster.kubernetes.timestamps import timestamp
 from exporter.cluster.kubernetes.wire import PodCondition, WireContainer
 from exporter.gpu_names import GpuResources
 

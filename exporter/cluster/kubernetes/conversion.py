@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from sys import intern
 
+from exporter.api_objects.timestamps import timestamp
 from exporter.api_objects.wire import ObjectMeta
 from exporter.api_objects.workload import workload_of
 from exporter.cluster.config import Keys
@@ -17,7 +18,6 @@ from exporter.cluster.kubernetes.node_description import describe, labeled_with_
 from exporter.cluster.kubernetes.pod_failure import failure
 from exporter.cluster.kubernetes.pod_load import load, room
 from exporter.cluster.kubernetes.pod_requests import fraction, pod_requests
-from exporter.cluster.kubernetes.timestamps import timestamp
 from exporter.gpu_names import GpuResources
 
 _MESSAGE_LENGTH = 4096

@@ -5,8 +5,8 @@ from sys import intern
 
 import msgspec
 
+from exporter.api_objects.timestamps import timestamp
 from exporter.api_objects.wire import ObjectMeta
-from exporter.cluster.kubernetes.timestamps import timestamp
 
 FAILED_CREATE = "FailedCreate"
 """A controller cannot make a pod: a quota, or the API server's admission."""

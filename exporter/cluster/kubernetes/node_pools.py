@@ -5,9 +5,9 @@ from sys import intern
 
 import msgspec
 
-from exporter.api_objects.wire import ObjectMeta
+from exporter.api_objects.wire import ObjectMeta, Quantities
 from exporter.cluster.kubernetes import quantity
-from exporter.cluster.kubernetes.wire import Quantities, WireRequirement, WireTaint
+from exporter.cluster.kubernetes.wire import WireRequirement, WireTaint
 from exporter.gpu_names import GpuResources
 
 _GPU_KEY = re.compile(r"/(?:instance|sku)-gpu-|/gpu-count$", re.ASCII)

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from exporter.api_objects.wire import ObjectMeta
-from exporter.cluster.kubernetes.wire import PodCondition, Quantities
+from exporter.api_objects.wire import ObjectMeta, Quantities
+from exporter.cluster.kubernetes.wire import PodCondition
 
 
 class Variable(msgspec.Struct, gc=False):

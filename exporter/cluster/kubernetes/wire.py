@@ -8,14 +8,7 @@ from typing import Any
 
 import msgspec
 
-from exporter.api_objects.wire import ObjectMeta, StringMap
-
-Quantities = dict[str, str | int | float] | None
-
-
-class ResourceRequirements(msgspec.Struct, gc=False):
-    requests: Quantities = None
-    limits: Quantities = None
+from exporter.api_objects.wire import ObjectMeta, Quantities, ResourceRequirements, StringMap
 
 
 class WireContainer(msgspec.Struct, gc=False, rename="camel"):

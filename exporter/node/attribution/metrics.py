@@ -7,12 +7,13 @@ allocations contradict each other.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exporter.identity_labels import CONTAINER, container_labels
+from exporter.identity_labels import CONTAINER, WORKLOAD, container_labels, workload_labels
 from exporter.metric import Family, Kind, Metric, Sample, metric
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import DEFAULT_RULES, Attribution, AttributionRules, PodContainer, attribute
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
+from exporter.node.pods.pod import NodePods
 
 _OPTIONAL = (*INSTANCE_IDS, "gpu_pod_uid", "node")
 
@@ -27,8 +28,9 @@ INFO = metric(
     *CONTAINER,
     "resource",
     "sharing",
+    *WORKLOAD,
     "node",
-    optional=(*_OPTIONAL, "GPU_I_PROFILE"),
+    optional=(*_OPTIONAL, "GPU_I_PROFILE", *WORKLOAD),
 )
 REPLICAS = metric(
     "gpugauge_allocation_replicas",
@@ -72,10 +74,13 @@ CONFLICTING = metric(
 METRICS = (INFO, REPLICAS, ALLOCATED_PODS, UNMATCHED, CONFLICTING)
 
 
-def allocation_families(attribution: Attribution, node: str) -> tuple[Family, ...]:
-    """Make the families that have a sample. `node` is the node's name; empty when it is not known."""
+def allocation_families(attribution: Attribution, node: str, pods: NodePods | None = None) -> tuple[Family, ...]:
+    """Make the families that have a sample. `node` is the node's name; empty when it is not known.
+
+    `pods` are those of this node, for the workloads that they belong to; None where these are not known.
+    """
     samples: tuple[tuple[Metric, Iterator[Sample]], ...] = (
-        (INFO, _info(attribution, node)),
+        (INFO, _info(attribution, node, pods or ())),
         (REPLICAS, _replicas(attribution, node)),
         (ALLOCATED_PODS, _allocated_pods(attribution, node)),
         (UNMATCHED, _unmatched(attribution, node)),
@@ -95,17 +100,22 @@ class AttributionCache:
 
     node: str
     rules: AttributionRules = DEFAULT_RULES
-    _inputs: tuple[tuple[Device, ...], Allocations | None, tuple[str, ...]] | None = None
+    _inputs: tuple[tuple[Device, ...], Allocations | None, tuple[str, ...], NodePods | None] | None = None
     _results: tuple[Attribution, tuple[Family, ...]] | None = None
 
     def get(
-        self, inventory: tuple[Device, ...], allocations: Allocations | None, down: tuple[str, ...] = ()
+        self,
+        inventory: tuple[Device, ...],
+        allocations: Allocations | None,
+        down: tuple[str, ...] = (),
+        pods: NodePods | None = None,
     ) -> tuple[Attribution, tuple[Family, ...]]:
-        """Return what `attribute` and `allocation_families` give for these devices and allocations."""
-        if self._results is None or self._inputs != (inventory, allocations, down):
+        """Return what `attribute` and `allocation_families` give for these devices, allocations and pods."""
+        inputs = inventory, allocations, down, pods
+        if self._results is None or self._inputs != inputs:
             attribution = attribute(inventory, allocations, self.rules, down)
-            self._results = attribution, allocation_families(attribution, self.node)
-            self._inputs = inventory, allocations, down
+            self._results = attribution, allocation_families(attribution, self.node, pods)
+            self._inputs = inputs
         return self._results
 
 
@@ -113,7 +123,8 @@ def _container(container: PodContainer) -> dict[str, str]:
     return container_labels(container.namespace, container.pod, container.name, container.pod_uid)
 
 
-def _info(attribution: Attribution, node: str) -> Iterator[Sample]:
+def _info(attribution: Attribution, node: str, pods: NodePods) -> Iterator[Sample]:
+    workloads = {(pod.namespace, pod.name): workload_labels(pod.workload, pod.workload_type) for pod in pods}
     for allocation in attribution.allocations:
         device = attribution.inventory[allocation.device]
         yield INFO.sample(
@@ -125,6 +136,7 @@ def _info(attribution: Attribution, node: str) -> Iterator[Sample]:
             **_container(allocation.container),
             resource=allocation.resource,
             sharing=allocation.sharing,
+            **workloads.get((allocation.container.namespace, allocation.container.pod), {}),
             node=node,
         )
 

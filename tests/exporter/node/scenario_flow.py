@@ -75,9 +75,9 @@ class CollectedFlow:
         return render(snapshot.families, self.registry)
 
 
-def flow_over(devices, kubelet, counters, clock=lambda: EPOCH, *, style=STYLE, jobs=None, **more) -> CollectedFlow:
-    """A flow over these sources; `kubelet` and `jobs` may be None."""
-    sources = NodeSources(devices, kubelet, jobs)
+def flow_over(devices, kubelet, counters, clock=lambda: EPOCH, *, style=STYLE, jobs=None, known_pods=None, **more):
+    """A flow over these sources; all but `devices` may be None."""
+    sources = NodeSources(devices, kubelet, jobs, known_pods)
     options = {"clock": clock, "monotonic": clock, "interval": INTERVAL} | more
     pipeline = NodePipeline(sources, counters, style, AttributionRules(), lambda: 0, **options)
     config = ConfigState("0" * 64, successful=True, at=EPOCH)

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.api_objects.wire import ResourceRequirements
 from exporter.cluster.kubernetes.pod_requests import class_requests, fraction, pod_requests
-from exporter.cluster.kubernetes.wire import ResourceRequirements, WireContainer
+from exporter.cluster.kubernetes.wire import WireContainer
 from exporter.gpu_names import gpu_resources, resource_label
 
 GPUS = gpu_resources()
