@@ -94,7 +94,7 @@ class NodePipeline:
         self._sources = sources
         self._style, self._selection = style, selection
         self._node = style.hostname
-        self._pods = PodMetadata(sources.pods, pods, style.hostname)
+        self._pods = PodMetadata(sources.pods, pods, style.hostname, rules.reservation_namespaces)
         self._pod_names: tuple[str, ...] = ()
         """The names of the labels of pods that the label caches know."""
         self.use(counters)

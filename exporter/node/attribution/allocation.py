@@ -11,11 +11,16 @@ KEEP_SECONDS = 60.0
 """How long the last allocations are used while the kubelet does not answer; after that the allocation is unknown."""
 
 
+UNLISTED = "unlisted:"
+"""What the id of a device begins with that a container was given and of which nothing says which one it is."""
+
+
 class Allocation(NamedTuple):
     """One device id of one resource, given to one container.
 
     `resource` is the name that the kubelet reports (`nvidia.com/gpu`). For a device of a ResourceClaim it is the name
-    of the DRA driver (`gpu.nvidia.com`), and `device_id` is `<pool>/<device>`. The kubelet never reports a pod's uid.
+    of the DRA driver (`gpu.nvidia.com`), and `device_id` is `<pool>/<device>`. The kubelet never reports a pod's uid:
+    pod metadata does.
     """
 
     namespace: str
@@ -24,6 +29,8 @@ class Allocation(NamedTuple):
     resource: str
     device_id: str
     pod_uid: str = ""
+    placed: bool = False
+    """Whether a scheduler has stated it that chooses GPUs or gives out parts of them, and not the kubelet."""
 
 
 Allocations = tuple[Allocation, ...]

@@ -61,8 +61,8 @@ class AllocationState:
     pods: int | None = None
     """How many pods the device is allocated to, 0 when it is unallocated.
 
-    None where that is unknown, as on a device whose users the kubelet does not list because a reservation pod occupies
-    it, and on a device that is partitioned and so cannot itself be allocated.
+    None where that is unknown, as on a device that a reservation pod occupies and of whose users nothing is known, and
+    on a device that is partitioned and so cannot itself be allocated.
     """
 
 
@@ -136,6 +136,8 @@ class _MatchedAllocation(NamedTuple):
     replica: str
     reserved: bool
     """Whether the container is that of a reservation pod, which never uses the device."""
+    placed: bool
+    """Whether the scheduler has stated it, which gives out the device or its parts."""
 
 
 @dataclass(slots=True)
@@ -165,14 +167,14 @@ def _match(allocations: Allocations, lookup: DeviceLookup, rules: AttributionRul
         if not names_gpu(allocation.resource, rules.gpus):
             continue
         resource, meant = resource_label(allocation.resource), reference(allocation, rules.indexed)
-        matches.placed_elsewhere |= placed_by_scheduler(allocation.resource, meant.share)
+        matches.placed_elsewhere |= not allocation.placed and placed_by_scheduler(allocation.resource, meant.share)
         found = lookup.find(meant.target)
         if isinstance(found, Unmatched):
             matches.unmatched[resource, allocation.device_id] = lookup.narrowed(found, allocation.resource)
             continue
         container = PodContainer(allocation.namespace, allocation.pod, allocation.container, allocation.pod_uid)
         reserved = allocation.namespace in rules.reservation_namespaces
-        matched = _MatchedAllocation(container, resource, meant.share, meant.replica, reserved)
+        matched = _MatchedAllocation(container, resource, meant.share, meant.replica, reserved, allocation.placed)
         matches.matched.setdefault(found, []).append(matched)
     return matches
 
@@ -183,7 +185,9 @@ def _state(matched: list[_MatchedAllocation], rules: AttributionRules, *, uncert
         return AllocationState(pods=None if uncertain else 0)
     sharing = _sharing(matched, rules)
     if _reserved(matched):
-        return AllocationState(sharing=sharing)
+        users = [each for each in matched if not each.reserved]
+        known = all(each.placed for each in users)  # by the scheduler, which knows all of them
+        return AllocationState(sharing=sharing, pods=len(_pods(users)) or None if known else None)
     return AllocationState(_exclusive_container(matched, sharing), sharing, len(_pods(matched)))
 
 

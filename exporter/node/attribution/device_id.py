@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from exporter.gpu_names import GPU_DRIVER, OTHER_VENDORS, VOLCANO, GpuResources, ResourcePatterns
-from exporter.node.attribution.allocation import Allocation
+from exporter.node.attribution.allocation import UNLISTED, Allocation
 
 Share = Literal["exclusive", "replica", "fraction", "passthrough"]
 """How a device is shared, as far as the id shows.
@@ -85,6 +85,13 @@ class OtherVendorDevice:
 
 
 @dataclass(frozen=True, slots=True)
+class UnlistedDevice:
+    """A device of a container, of which nothing says which one it is."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownId:
     """An unknown spelling; `all` and `tegra`, which name no device, are among these."""
 
@@ -97,7 +104,16 @@ class UnknownId:
 
 
 DeviceTarget = (
-    GpuUuid | MigUuid | MigInstance | DeviceMinor | NvmlIndex | PciAddress | ClaimDevice | OtherVendorDevice | UnknownId
+    GpuUuid
+    | MigUuid
+    | MigInstance
+    | DeviceMinor
+    | NvmlIndex
+    | PciAddress
+    | ClaimDevice
+    | OtherVendorDevice
+    | UnlistedDevice
+    | UnknownId
 )
 
 
@@ -189,6 +205,8 @@ def reference(allocation: Allocation, indexed: ResourcePatterns = _NO_RESOURCES)
     resource = allocation.resource
     if resource == GPU_DRIVER:
         return DeviceReference(ClaimDevice(allocation.device_id))
+    if allocation.device_id.startswith(UNLISTED):
+        return DeviceReference(UnlistedDevice(allocation.device_id))
     meant = parse(allocation.device_id, indices=resource in indexed)
     if resource.startswith(OTHER_VENDORS) and isinstance(meant.target, PciAddress | UnknownId):
         return DeviceReference(OtherVendorDevice(allocation.device_id))

@@ -15,6 +15,7 @@ from exporter.node.attribution.device_id import (
     OtherVendorDevice,
     PciAddress,
     UnknownId,
+    UnlistedDevice,
     parse,
 )
 from exporter.node.devices.device import Device
@@ -38,6 +39,11 @@ class UnmatchedReason(Reason):
         "empty",
         "The id is empty: it names no device, so it makes no device's allocation unknown.",
         "Check the device plugin: it gave the kubelet a device without an id.",
+    )
+    INIT_CONTAINER = (
+        "init_container",
+        "A device that only an init container was given, and that the kubelet does not list: it may be any of several.",
+        "None needed: the devices that it may be count as allocation unknown while the pod exists.",
     )
     UNRESOLVED_CLAIM = (
         "unresolved_claim",
@@ -130,6 +136,8 @@ class DeviceLookup:
                 return Unmatched(UnmatchedReason.UNRESOLVED_CLAIM, self.allocatable)
             case OtherVendorDevice():
                 return Unmatched(UnmatchedReason.OTHER_VENDOR)
+            case UnlistedDevice():
+                return Unmatched(UnmatchedReason.INIT_CONTAINER, self.allocatable)
             case UnknownId() if target.empty:
                 return Unmatched(UnmatchedReason.EMPTY)
             case UnknownId():

@@ -1,19 +1,35 @@
-"""Joins the kubelet's allocations with what is known of the pods: their uids, and which have finished. No I/O."""
+"""Joins the kubelet's allocations with what is known of the pods: uids, which have finished, and which GPUs they have.
+
+No I/O.
+"""
+
+from collections.abc import Collection
 
 from exporter.node.attribution.allocation import Allocation, Allocations
+from exporter.node.attribution.scheduler_placement import PodsByName, placed, users_of_fractions
+from exporter.node.attribution.unlisted_devices import unlisted
 from exporter.node.pods.pod import NodePods
 
 PHASE_SECONDS = 60.0
 """How old the knowledge may be that a pod has finished: later another one may run under its name."""
 
 
-def joined(allocations: Allocations, pods: NodePods, *, phases: bool = True) -> Allocations:
-    """Return the allocations with the uids of their pods, without those of pods that have finished.
+def joined(
+    allocations: Allocations, pods: NodePods, reservation_namespaces: Collection[str] = (), *, phases: bool = True
+) -> Allocations:
+    """Return the allocations of pods that have not finished, with the uids of their pods.
 
     Kubelets before 1.34 list a finished pod for as long as it exists. With `phases` false it is not known whether a pod
-    has finished. A pod of which nothing is known stays as it is listed.
+    has finished. A pod of which nothing is known stays as it is listed. Where the kubelet's ids do not say which GPUs a
+    pod has, schedulers may, and devices that it does not list are added.
     """
     known = {(pod.namespace, pod.name): pod for pod in pods}
+    listed = _with_uids(allocations, known, phases=phases)
+    users = users_of_fractions(listed, known, reservation_namespaces)
+    return tuple(sorted((*placed(listed, known), *users, *unlisted(listed, pods))))
+
+
+def _with_uids(allocations: Allocations, known: PodsByName, *, phases: bool) -> list[Allocation]:
     found: list[Allocation] = []
     for allocation in allocations:
         pod = known.get((allocation.namespace, allocation.pod))
@@ -21,4 +37,4 @@ def joined(allocations: Allocations, pods: NodePods, *, phases: bool = True) -> 
             found.append(allocation)
         elif not (phases and pod.finished):
             found.append(allocation._replace(pod_uid=pod.uid))
-    return tuple(sorted(found))
+    return found

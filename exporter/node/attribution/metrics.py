@@ -56,7 +56,7 @@ ALLOCATED_PODS = metric(
 UNMATCHED = metric(
     "gpugauge_unmatched_device_ids",
     Kind.GAUGE,
-    "Device ids that the kubelet lists and that match no device.",
+    "Device ids that the kubelet lists and that match no device; devices of init containers count too, without an id.",
     "resource",
     "reason",
     "node",

@@ -1,6 +1,6 @@
 """Keeps what attribution makes of pod metadata from one collection to the next, until allocations or pods change."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from exporter.metric import Family, LabelPairs
 from exporter.node.attribution.allocation import Allocations
@@ -24,8 +24,11 @@ class PodMetadata:
     For use by one thread.
     """
 
-    def __init__(self, source: KnownPods | None, options: PodOptions, node: str) -> None:
+    def __init__(
+        self, source: KnownPods | None, options: PodOptions, node: str, reservation_namespaces: Collection[str] = ()
+    ) -> None:
         self._source, self._options, self._node = source, options, node
+        self._reservation_namespaces = reservation_namespaces
         self.pods: NodePods | None = None
         """Those of the last `read`; None where nothing is known of them."""
         self._phases = False
@@ -48,7 +51,8 @@ class PodMetadata:
             return allocations
         inputs = allocations, self.pods, self._phases
         if self._join is None or self._join[0] != inputs:
-            self._join = inputs, joined(allocations, self.pods, phases=self._phases)
+            found = joined(allocations, self.pods, self._reservation_namespaces, phases=self._phases)
+            self._join = inputs, found
         return self._join[1]
 
     def labeled(self, rows: list[LabelPairs], containers: Sequence[ExclusiveContainer]) -> list[LabelPairs]:

@@ -12,7 +12,7 @@ from exporter.api_objects.timestamps import timestamp
 from exporter.api_objects.wire import ObjectMeta, ResourceRequirements
 from exporter.api_objects.workload import workload_of
 from exporter.gpu_names import GpuResources
-from exporter.node.pods import wire
+from exporter.node.pods import scheduler_names, wire
 from exporter.node.pods.options import PodOptions
 from exporter.node.pods.pod import ContainerKind, NodeContainer, NodePod
 
@@ -22,12 +22,6 @@ _CONTAINER_ID = re.compile(r"[a-z0-9.+-]+://([0-9a-f]{64})", re.ASCII)
 _CONFIG_HASH = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _HASH_ANNOTATION = "kubernetes.io/config.hash"
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-_NEEDED_LABELS = re.compile(r"runai-gpu-group(?:/.+)?")
-"""KAI and Run:ai: which group of fractions the pod belongs to."""
-NEEDED_ANNOTATIONS = frozenset(
-    {"hami.io/vgpu-devices-allocated", "volcano.sh/vgpu-ids-new", "gpu-fraction", "gpu-memory"}
-)
-"""By which schedulers state which GPUs, or which part of one, a pod was given."""
 MAX_ANNOTATION = 16_384
 """The longest annotation that is read, in characters: 16 GPUs of 20 containers make 12,000."""
 
@@ -62,10 +56,10 @@ class PodDecoder:
         )
 
     def _keeps_label(self, key: str) -> bool:
-        return key in self._options.labels or _NEEDED_LABELS.fullmatch(key) is not None
+        return key in self._options.labels or scheduler_names.is_group(key)
 
     def _keeps_annotation(self, key: str, value: str) -> bool:
-        return len(value) <= MAX_ANNOTATION and (key in NEEDED_ANNOTATIONS or key in self._options.annotations)
+        return len(value) <= MAX_ANNOTATION and (key in scheduler_names.ANNOTATIONS or key in self._options.annotations)
 
     def _containers(self, spec: wire.WireNodePodSpec, status: wire.WireNodePodStatus) -> Iterator[NodeContainer]:
         ordinary, init = _by_name(status.container_statuses), _by_name(status.init_container_statuses)

@@ -67,3 +67,12 @@ def test_report_27_at_most_15_labels_by_default_and_pod_labels_only_where_they_a
         node.kubelet.rows = [("a", uuid(0))]
         assert len(node.labels(UTIL)[0]) <= 15 + 24
         assert [value for name, _, value in node.exposed() if name == "gpugauge_pod_labels_limited"] == [1]
+
+
+def test_report_75_the_annotation_of_hami_names_the_gpu_where_the_kubelet_recorded_another(tmp_path):
+    note = {"hami.io/vgpu-devices-allocated": f"{uuid(1)},NVIDIA,3000,30:;"}
+    with pod_node(tmp_path, "--pod-metadata=api") as node:
+        node.put(pod("train", annotations=note))
+        node.kubelet.rows = [("train", f"{uuid(0)}-3")]
+        assert node.values(PODS) == {uuid(0): 0, uuid(1): 1}
+        assert [(labels["UUID"], labels["sharing"]) for labels in node.labels(INFO)] == [(uuid(1), "fraction")]
