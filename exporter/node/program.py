@@ -211,9 +211,10 @@ class NodeProgram:
         config = self._config
         if config.pods.source == "off":
             return None
-        from exporter.node.pods.api_pods import ApiPods  # noqa: PLC0415 - it brings an HTTP client, which most do without
+        from exporter.node.pods.api_pods import pods_of_node  # noqa: PLC0415 - most nodes need no HTTP client
 
-        return ApiPods(config.service_account, config.style.hostname, config.pods, gpu_resources(config.resource_names))
+        gpus = gpu_resources(config.resource_names)
+        return pods_of_node(config.pods, config.service_account, config.style.hostname, gpus)
 
     def _kubelet(self) -> Source[Allocations] | None:
         """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario."""

@@ -9,6 +9,7 @@ from exporter.metric import AnyFamily, Metric, Sample, Value
 from exporter.node.attribution.metrics import UNMATCHED
 from exporter.node.device_rows import COLUMNS, device_facts, device_rows
 from exporter.node.devices.metrics import DEVICES_EXPECTED, DEVICES_OBSERVED, UNSUPPORTED
+from exporter.node.service_account.reasons import SOURCE as KUBERNETES
 from exporter.node.source_reasons import reason_of, rejection_of, unmatched_of
 from exporter.snapshot import Snapshot
 from exporter.status_page.content import Cell, Mark, StatusPage, StatusTable, absent, table, text
@@ -17,6 +18,8 @@ from exporter.time_text import utc
 
 _ATTRIBUTION = "kubelet"
 """The source of allocations."""
+_NOT_DEVICES = (_ATTRIBUTION, KUBERNETES)
+"""The sources that are not of devices."""
 
 
 def node_page(collected: Collected, node: str) -> StatusPage:
@@ -56,7 +59,7 @@ def _state(snapshot: Snapshot, families: Mapping[str, AnyFamily], configuration:
 def _was_read(snapshot: Snapshot, source: str = "") -> bool:
     """Whether the source of the devices, or the one of this name, was read in this collection."""
     return any(
-        each.up for each in snapshot.health if (each.source == source if source else each.source != _ATTRIBUTION)
+        each.up for each in snapshot.health if (each.source == source if source else each.source not in _NOT_DEVICES)
     )
 
 

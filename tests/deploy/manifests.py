@@ -3,6 +3,7 @@
 import functools
 import shutil
 import subprocess
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,11 @@ def kustomized(folder: Path) -> list[dict]:
     done = subprocess.run([kubectl, "kustomize", str(folder)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))
+
+
+def offered_components(folder: Path) -> list[Path]:
+    """The folders of the options that a set names in a comment."""
+    lines = (folder / "kustomization.yaml").read_text().splitlines()
+    after = lines[lines.index("# components:") + 1 :]
+    names = [line.removeprefix("#   - ") for line in takewhile(lambda line: line.startswith("#   - "), after)]
+    return [(folder / name).resolve() for name in names]

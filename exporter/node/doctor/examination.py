@@ -12,6 +12,7 @@ from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import Choice
 from exporter.node.devices.readings import Readings
 from exporter.node.doctor.node_root import NodeRoot
+from exporter.node.pods.pod import NodePods
 from exporter.reason import Reason
 from exporter.source import SourceError
 
@@ -74,6 +75,8 @@ class Examination:
     """The sources that this configuration may read, best first."""
     kubelet: Allocations | SourceError | None
     """None where devices are not attributed to pods."""
+    pods: NodePods | SourceError | None = None
+    """None where pod metadata is off."""
 
     @property
     def chosen(self) -> SourceAttempt | None:

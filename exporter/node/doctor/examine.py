@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from itertools import chain
 
 from exporter.node.config import NodeConfig
-from exporter.node.doctor import counters, device_files, driver, kubernetes, libraries, port, privileges, sources
+from exporter.node.doctor import (
+    counters,
+    device_files,
+    driver,
+    kubernetes,
+    libraries,
+    pods,
+    port,
+    privileges,
+    sources,
+)
 from exporter.node.doctor.deadline import within
 from exporter.node.doctor.examination import Examination
 from exporter.node.doctor.finding import Check, CheckResult, DoctorReport, Finding, failed
@@ -13,7 +23,7 @@ from exporter.node.doctor.reasons import DoctorReason
 
 CHECKS: tuple[Check, ...] = tuple(
     chain.from_iterable(
-        area.CHECKS for area in (driver, device_files, libraries, privileges, sources, counters, kubernetes, port)
+        area.CHECKS for area in (driver, device_files, libraries, privileges, sources, counters, kubernetes, pods, port)
     )
 )
 """In the order of dependency: the first that fails is the cause to look at first."""

@@ -25,10 +25,15 @@ from exporter.node.doctor.deadline import within
 from exporter.node.doctor.examination import Examination, NativeLibrary
 from exporter.node.doctor.node_root import NodeRoot
 from exporter.node.doctor.reasons import DoctorReason
+from exporter.node.pods.api_pods import pods_of_node
+from exporter.node.pods.known_pods import KnownPods
+from exporter.node.pods.pod import NodePods
 from exporter.node.reader.supervisor import COMMAND
+from exporter.node.service_account.reasons import ApiReason
 from exporter.source import SourceError
 
 _WITH_DCGM = ("auto", "dcgm")
+_POLL_SECONDS = 0.05
 PROBE = (sys.executable, "-P", "-m", "exporter.node.doctor.native_probe")
 
 
@@ -69,6 +74,7 @@ def gather(config: NodeConfig, access: NodeAccess) -> Examination:
         others=others,
         attempts=attempts,
         kubelet=_kubelet(config, access),
+        pods=_pods(config, access),
     )
 
 
@@ -137,3 +143,26 @@ def _kubelet(config: NodeConfig, access: NodeAccess) -> Allocations | SourceErro
         return SourceError(KubeletReason.TIMEOUT, f"the kubelet's socket gave {error}")
     finally:
         kubelet.close()
+
+
+def _pods(config: NodeConfig, access: NodeAccess) -> NodePods | SourceError | None:
+    if config.pods.source == "off":
+        return None
+    pods = pods_of_node(
+        config.pods, config.service_account, config.style.hostname, gpu_resources(config.resource_names)
+    )
+    try:
+        return within(access.check_seconds, lambda: _first(pods))
+    except SourceError as error:
+        return error
+    except TimeoutError as error:
+        return SourceError(ApiReason.UNREACHABLE, f"the API server gave {error}")
+    finally:
+        pods.close()
+
+
+def _first(pods: KnownPods) -> NodePods:
+    """Wait for the first list. Raises SourceError where it fails."""
+    while (problem := pods.state.problem) is not None and problem[0] is ApiReason.CONNECTING:
+        time.sleep(_POLL_SECONDS)
+    return pods.read()

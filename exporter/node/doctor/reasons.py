@@ -121,6 +121,11 @@ class DoctorReason(Reason):
         "Rows of the counters file name fields that no source reads.",
         "None needed; remove the rows if they are not wanted.",
     )
+    NO_POD_OF_NODE = (
+        "no_pod_of_node",
+        "The API server knows no pod of the node with this name, not even the exporter's.",
+        "Set NODE_NAME from spec.nodeName, as the manifest does.",
+    )
     DEVICE_PLUGIN_MISSING = (
         "device_plugin_missing",
         "No GPU device plugin has a socket beside the kubelet's: the node offers pods no GPU.",

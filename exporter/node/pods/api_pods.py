@@ -2,6 +2,7 @@
 
 from exporter.gpu_names import GpuResources
 from exporter.node.pods.decode import PodDecoder
+from exporter.node.pods.known_pods import KnownPods
 from exporter.node.pods.options import PodOptions
 from exporter.node.pods.pod import NodePod, NodePods
 from exporter.node.service_account.account import ServiceAccount
@@ -45,3 +46,8 @@ class ApiPods:
     def close(self) -> None:
         """End the thread; bounded in time."""
         self._reflector.close()
+
+
+def pods_of_node(options: PodOptions, account: ServiceAccount, node: str, gpus: GpuResources) -> KnownPods:
+    """The source that the options name, which must not be off."""
+    return ApiPods(account, node, options, gpus)

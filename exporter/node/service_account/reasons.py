@@ -14,7 +14,7 @@ class ApiReason(Reason):
     NO_API_SERVER = (
         "no_api_server",
         "No API server is known, or the service account's token or authority cannot be read.",
-        "Run in the cluster, with the service account's token mounted.",
+        "Run in the cluster, with the service account's token mounted: deploy/pod-metadata does so.",
     )
     CONNECTING = ("connecting", "The first list of objects has not ended yet.", "None for some seconds.")
     UNREACHABLE = (

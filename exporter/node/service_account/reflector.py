@@ -15,7 +15,7 @@ import msgspec
 from exporter.api_objects.decode import UnreadableAnswerError, event, key_of, metadata, problem, separated, status_of
 from exporter.api_objects.wire import ListMeta, WatchEvent
 from exporter.backoff import FIRST_PAUSE, Backoff
-from exporter.log import OnceLog, StateLog
+from exporter.log import OnceLog
 from exporter.node.service_account.account import ServiceAccount
 from exporter.node.service_account.known_objects import KnownObjects
 from exporter.node.service_account.reasons import ApiReason
@@ -53,7 +53,7 @@ class NodeReflector(Generic[T]):
         self._session = ApiSession(account)
         self._known: KnownObjects[T] = KnownObjects(kind.most, clock)
         self._backoff = Backoff(FIRST_PAUSE, _LONGEST_PAUSE, clock)
-        self._states, self._malformed_log = StateLog(_LOG), OnceLog(_LOG)
+        self._malformed_log = OnceLog(_LOG)
         self._version = 0
         """Which of the kind's paths is requested."""
         self._resource_version = ""
@@ -62,7 +62,6 @@ class NodeReflector(Generic[T]):
         """Asks for what the API server has in memory; empty for what is stored, which may be newer."""
         self._opened_at: float | None = None
         """When a watch was accepted that is open and of which that is not noted yet."""
-        self._read_again = f"{kind.name} are read again"
         self._failures = 0
         """How many attempts in a row have failed."""
         self._stopping = threading.Event()
@@ -78,7 +77,6 @@ class NodeReflector(Generic[T]):
         if opened_at is not None and self._clock() - opened_at >= _SHORTEST_WATCH:
             self._opened_at = None
             self._known.confirm()
-            self._states.clear(self._kind.name, self._read_again)
         return self._known.view(keep_seconds)
 
     def close(self) -> None:
@@ -97,7 +95,7 @@ class NodeReflector(Generic[T]):
             except UnreadableAnswerError as error:
                 self._failed(ApiRequestError(ApiReason.BAD_RESPONSE, str(error)))
             except Exception as error:  # noqa: BLE001 - the thread must not end
-                if not self._states.reported(self._kind.name, ApiReason.CRASHED):
+                if self._failures == 0:
                     _LOG.exception("the thread that reads %s met a defect and begins anew", self._kind.name)
                 self._resource_version = ""
                 self._failed(ApiRequestError(ApiReason.CRASHED, repr(error)))
@@ -197,10 +195,9 @@ class NodeReflector(Generic[T]):
     def _succeeded(self) -> None:
         self._failures = 0
         self._backoff.reset()
-        self._states.clear(self._kind.name, self._read_again)
 
     def _failed(self, error: ApiRequestError) -> None:
-        """Note and log the failure, decide how to continue, and wait before the next attempt."""
+        """Note the failure, decide how to continue, and wait before the next attempt."""
         if self._stopping.is_set():
             return
         if error.reason is ApiReason.NOT_SERVED and self._version + 1 < len(self._kind.paths):
@@ -215,6 +212,5 @@ class NodeReflector(Generic[T]):
             self._version, self._resource_version = 0, ""
         if expired and self._failures == 1:
             return  # nothing is wrong with the API server: the objects are listed at once
-        self._known.failed(error.reason, str(error))
-        self._states.report(self._kind.name, f"{self._kind.name} cannot be read: {error}", state=error.reason)
+        self._known.failed(error.reason, f"{self._kind.name} cannot be read: {error}")
         self._stopping.wait(error.retry_after + self._backoff.failed() * (0.5 + self._jitter() / 2))

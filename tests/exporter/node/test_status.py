@@ -15,6 +15,7 @@ from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.labels import LabelStyle
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
+from exporter.node.service_account.reasons import ApiReason
 from exporter.node.simulation.source import SimulationReason
 from exporter.node.source_reasons import reason_of
 from exporter.node.state_file.reasons import StateFileReason
@@ -227,3 +228,17 @@ def test_hostile_names_stay_texts():
     page = node_page(Collected(1, None, changed, CONFIG), HOSTILE)
     found = check_harmless(written(page))
     assert sum("<script>alert(1)" in text for text in found.texts) > 10
+
+
+def test_pods_that_are_known_are_no_devices_that_were_read():
+    broken_devices = broken()
+    pods = SourceHealth("kubernetes", up=True, seconds=0.0)
+    page = page_of(replace(broken_devices, health=(*broken_devices.health, pods)))
+    empty = {table.title: table.empty for table in page.tables if not table.rows}
+    assert empty["Fields without a value"] == "Not known: nothing was read."
+
+
+def test_a_problem_of_the_api_server_is_explained():
+    away = SourceHealth("kubernetes", False, 0.0, ApiReason.FORBIDDEN, "pods cannot be read")
+    page = page_of(replace(snapshot_of("whole"), health=(SourceHealth("simulated", up=True, seconds=0.0), away)))
+    assert any(ApiReason.FORBIDDEN.meaning in str(row) for row in rows_of(page))
