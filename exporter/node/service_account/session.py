@@ -58,6 +58,7 @@ class ApiSession:
     def __init__(self, account: ServiceAccount) -> None:
         self._account = account
         self._socket: socket.socket | None = None
+        self._ended = False
 
     def whole(self, path: str, query: Mapping[str, str], most: int) -> bytes:
         """Return the whole answer. Raises ApiRequestError, TooLargeError where it has more than `most` bytes."""
@@ -78,7 +79,9 @@ class ApiSession:
             yield _lines(response)
 
     def interrupt(self) -> None:
-        """End the request that another thread is making, if it is connected."""
+        """End the request that another thread is making, and every later one as soon as it is connected."""
+        # First this, then the socket is looked for: a thread that connects at this moment does the reverse.
+        self._ended = True
         connected = self._socket
         if connected is not None:
             with suppress(OSError):
@@ -118,6 +121,8 @@ class ApiSession:
     def _send(self, connection: http.client.HTTPConnection, target: str, sent: dict[str, str]) -> None:
         connection.connect()
         self._socket = connection.sock
+        if self._ended:
+            raise ApiRequestError(ApiReason.UNREACHABLE, "the program ends")
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in _KEEP_ALIVE:
             self._socket.setsockopt(socket.IPPROTO_TCP, option, value)

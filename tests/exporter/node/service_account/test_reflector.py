@@ -329,3 +329,11 @@ def test_over_tls_the_authority_is_read_for_each_request_and_a_watch_can_be_ende
     until(lambda: objects(reflector) == ())
     until(lambda: any(each.watch for each in server.requests))
     reflector.close()
+
+
+def test_a_request_that_begins_while_the_program_ends_ends_at_once(server, account):
+    session = ApiSession(account)
+    session.interrupt()
+    with pytest.raises(ApiRequestError, match="the program ends"):
+        session.whole("/api/v1/pods", {}, 1 << 20)
+    assert not server.requests
