@@ -1,10 +1,11 @@
 """The flags of the node exporter for pod metadata: what the API server knows of the pods of this node."""
 
+import urllib.parse
 from collections.abc import Callable
 
 from exporter.config import ConfigError
 from exporter.flags.flag import Flag
-from exporter.flags.values import BOOLEAN, FlagValue, choice
+from exporter.flags.values import BOOLEAN, FILE, FlagValue, choice
 from exporter.node.pods.name_patterns import NamePatterns, PatternError
 
 
@@ -24,12 +25,25 @@ def _patterns(check: Callable[[tuple[str, ...]], NamePatterns]) -> FlagValue:
     return FlagValue(read, "EXPRESSIONS", adds_up=True)
 
 
+def _url(text: str) -> str:
+    try:
+        parts = urllib.parse.urlsplit(text)
+        usable = parts.scheme == "https" and bool(parts.hostname) and parts.path in ("", "/") and parts.port != 0
+    except ValueError:  # the port is no number
+        usable = False
+    if text and not (usable and not parts.query):
+        raise ConfigError(f"{text!r} is not https://HOST:PORT")
+    return text.rstrip("/")
+
+
+_URL = FlagValue(_url, "URL")
 POD_METADATA = (
     Flag(
         "pod-metadata",
-        choice("off", "api", optional=True),
+        choice("off", "api", "kubelet", optional=True),
         "where the pods of this node are read, with --kubernetes: api lists and watches them through the API server, "
-        "which needs a token and a role. Where it is not given: api with one of the next five flags, else off",
+        "kubelet asks the kubelet's HTTPS port every 10 s; both need a token and a role. Where it is not given: api "
+        "with one of the next five flags, else off",
         variable="GPUGAUGE_POD_METADATA",
     ),
     Flag(
@@ -61,5 +75,24 @@ POD_METADATA = (
         _patterns(NamePatterns.whole),
         "annotations of a pod that are written as labels, in the same way",
         variable="GPUGAUGE_POD_ANNOTATIONS",
+    ),
+    Flag(
+        "kubelet-url",
+        _URL,
+        "the kubelet's HTTPS port, for --pod-metadata=kubelet; without it https://NODE_IP:10250, where the variable "
+        "NODE_IP has the address of the node, else its name",
+        variable="GPUGAUGE_KUBELET_URL",
+    ),
+    Flag(
+        "kubelet-ca-file",
+        FILE,
+        "authority of the kubelet's certificate; without it that of the API server",
+        variable="GPUGAUGE_KUBELET_CA_FILE",
+    ),
+    Flag(
+        "kubelet-insecure-tls",
+        BOOLEAN,
+        "do not verify the kubelet's certificate, which many kubelets sign themselves; the token is sent to it",
+        variable="GPUGAUGE_KUBELET_INSECURE_TLS",
     ),
 )

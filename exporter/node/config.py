@@ -127,7 +127,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         expected_gpus=arguments.expected_gpus,
         health_requires_gpus=arguments.health_require_gpus,
         state_file=Path(arguments.state_file) if arguments.state_file else None,
-        pods=pod_options(arguments),
+        pods=pod_options(arguments, environment),
         profiling_pause_file=Path(arguments.profiling_pause_file) if arguments.profiling_pause_file else None,
         style=label_style(arguments, environment),
         windows=CountWindows(arguments.xid_count_window_size, arguments.clock_events_count_window_size),

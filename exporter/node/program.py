@@ -211,7 +211,7 @@ class NodeProgram:
         config = self._config
         if config.pods.source == "off":
             return None
-        from exporter.node.pods.api_pods import pods_of_node  # noqa: PLC0415 - most nodes need no HTTP client
+        from exporter.node.pods.sources import pods_of_node  # noqa: PLC0415 - most nodes need no HTTP client
 
         gpus = gpu_resources(config.resource_names)
         return pods_of_node(config.pods, config.service_account, config.style.hostname, gpus)

@@ -48,5 +48,5 @@ def offered_components(folder: Path) -> list[Path]:
     """The folders of the options that a set names in a comment."""
     lines = (folder / "kustomization.yaml").read_text().splitlines()
     after = lines[lines.index("# components:") + 1 :]
-    names = [line.removeprefix("#   - ") for line in takewhile(lambda line: line.startswith("#   - "), after)]
+    names = [line[6:] for line in takewhile(lambda line: line.startswith("# "), after) if line.startswith("#   - ")]
     return [(folder / name).resolve() for name in names]

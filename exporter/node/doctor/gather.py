@@ -25,9 +25,9 @@ from exporter.node.doctor.deadline import within
 from exporter.node.doctor.examination import Examination, NativeLibrary
 from exporter.node.doctor.node_root import NodeRoot
 from exporter.node.doctor.reasons import DoctorReason
-from exporter.node.pods.api_pods import pods_of_node
 from exporter.node.pods.known_pods import KnownPods
 from exporter.node.pods.pod import NodePods
+from exporter.node.pods.sources import pods_of_node
 from exporter.node.reader.supervisor import COMMAND
 from exporter.node.service_account.reasons import ApiReason
 from exporter.source import SourceError

@@ -1,1 +1,1 @@
-"""The API server as a pod reaches it: one request for a ConfigMap, and reflectors, which list and watch."""
+"""The API server and the kubelet as a pod reaches them: one request, reflectors (list and watch), pollers (list)."""

@@ -21,11 +21,17 @@ class ConfigMapName:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """The API server as a pod sees it."""
+    """A server that takes the token of the pod's service account: the API server, or the kubelet."""
 
     url: str
     """`https://host:port`; empty outside a cluster."""
     folder: Path = FOLDER
+    authority: Path | None = None
+    """File with the authority of the server's certificate; None means that of the API server, beside the token."""
+    verify: bool = True
+    """Whether the server's certificate is verified."""
+    peer: str = "the API server"
+    """What messages call the server."""
 
 
 def service_account(environment: Mapping[str, str]) -> ServiceAccount:

@@ -1,4 +1,4 @@
-"""Why the API server, or a part of what it has, is not known to the node exporter."""
+"""Why what the API server has, or the kubelet as its HTTPS port shows it, is not known to the node exporter."""
 
 from exporter.reason import Reason
 
@@ -19,8 +19,8 @@ class ApiReason(Reason):
     CONNECTING = ("connecting", "The first list of objects has not ended yet.", "None for some seconds.")
     UNREACHABLE = (
         "unreachable",
-        f"The API server cannot be reached. What was known last is used for {KEEP_SECONDS:.0f} s.",
-        "Check the network path and network policies from this node's pods to the API server.",
+        f"The API server or the kubelet cannot be reached. What was known is used for {KEEP_SECONDS:.0f} s.",
+        "Check network policies and the path from this node's pods, and the certificate; the log has the cause.",
     )
     UNAUTHORIZED = (
         "unauthorized",
@@ -29,20 +29,20 @@ class ApiReason(Reason):
     )
     FORBIDDEN = (
         "forbidden",
-        "The service account may not list and watch these objects (403); the log names them.",
+        "The service account may not read these objects (403); the log names them.",
         "Apply the optional role of the manifests, or turn off what needs these objects.",
     )
     NOT_SERVED = (
         "not_served",
-        "The API server serves these objects in no version that is understood (404); the log names them.",
+        "The server has these objects in no version that is understood (404); the log names them.",
         "Check the version of Kubernetes.",
     )
     THROTTLED = (
         "throttled",
-        "The API server is busy and rejected a request (429), which is repeated after the time that it asks for.",
+        "The server is busy and rejected a request (429), which is repeated after the time that it asks for.",
         "None if it passes; otherwise look at API priority and fairness.",
     )
-    SERVER_ERROR = ("server_error", "The API server failed (5xx).", "Check the API server's log.")
+    SERVER_ERROR = ("server_error", "The API server or the kubelet failed (5xx).", "Check its log.")
     EXPIRED = (
         "expired",
         "The API server no longer has the history from where the watch was to go on (410); objects are listed again.",
@@ -51,7 +51,7 @@ class ApiReason(Reason):
     BAD_RESPONSE = (
         "bad_response",
         "The answer is not what the API promises, or too large; the log has the difference.",
-        "Check whether a proxy answers in place of the API server; otherwise report it.",
+        "Check whether a proxy answers in place of the server; otherwise report it.",
     )
     TOO_MANY_OBJECTS = (
         "too_many_objects",

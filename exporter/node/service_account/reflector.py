@@ -10,13 +10,11 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-import msgspec
-
-from exporter.api_objects.decode import UnreadableAnswerError, event, key_of, metadata, problem, separated, status_of
+from exporter.api_objects.decode import UnreadableAnswerError, event, key_of, metadata, separated, status_of
 from exporter.api_objects.wire import ListMeta, WatchEvent
 from exporter.backoff import FIRST_PAUSE, Backoff
-from exporter.log import OnceLog
 from exporter.node.service_account.account import ServiceAccount
+from exporter.node.service_account.counted_decoding import CountedDecoding
 from exporter.node.service_account.known_objects import KnownObjects
 from exporter.node.service_account.reasons import ApiReason
 from exporter.node.service_account.session import ApiRequestError, ApiSession, TooLargeError, request_error
@@ -53,7 +51,7 @@ class NodeReflector(Generic[T]):
         self._session = ApiSession(account)
         self._known: KnownObjects[T] = KnownObjects(kind.most, clock)
         self._backoff = Backoff(FIRST_PAUSE, _LONGEST_PAUSE, clock)
-        self._malformed_log = OnceLog(_LOG)
+        self._decoded = CountedDecoding(kind, self._known)
         self._version = 0
         """Which of the kind's paths is requested."""
         self._resource_version = ""
@@ -177,16 +175,6 @@ class NodeReflector(Generic[T]):
             # An object that cannot be decoded any more is not known: its last one is dropped too.
             self._known.put(*self._decoded(found.object))
         self._resource_version = meta.resource_version or self._resource_version
-
-    def _decoded(self, text: msgspec.Raw) -> tuple[str, T | None]:
-        meta = metadata(text)
-        try:
-            return key_of(meta), self._kind.decode(text)
-        except Exception as error:  # noqa: BLE001 - also a defect in decoding costs one object only
-            self._known.count_malformed()
-            message = problem(meta, error)
-            self._malformed_log.warning(f"one of the {self._kind.name} cannot be read and is left out: {message}")
-            return key_of(meta), None
 
     @property
     def _path(self) -> str:

@@ -1,4 +1,4 @@
-"""GET requests to the API server: the whole of an answer, or its lines as they arrive, both limited in size."""
+"""GET requests to the API server or the kubelet: a whole answer, or its lines as they arrive, both limited in size."""
 
 import http.client
 import socket
@@ -45,20 +45,20 @@ class TooLargeError(ApiRequestError):
     """An answer has more bytes than are accepted."""
 
 
-def request_error(status: int, message: str, retry_after: float = 0.0) -> ApiRequestError:
+def request_error(status: int, message: str, retry_after: float = 0.0, peer: str = "the API server") -> ApiRequestError:
     """Make the error for an HTTP status, or for the code of an ERROR event, which has the same meaning."""
     otherwise = ApiReason.SERVER_ERROR if status >= http.client.INTERNAL_SERVER_ERROR else ApiReason.BAD_RESPONSE
-    text = f"the API server answered {status}: {message[:_MAX_MESSAGE]}"
+    text = f"{peer} answered {status}: {message[:_MAX_MESSAGE]}"
     return ApiRequestError(_BY_STATUS.get(status, otherwise), text, retry_after)
 
 
 class ApiSession:
-    """Sends one request at a time, each over its own connection. For one thread; another may call `interrupt`."""
+    """Sends one request at a time, each over its own connection. For one thread; another one may call `interrupt`."""
 
     def __init__(self, account: ServiceAccount) -> None:
         self._account = account
         self._socket: socket.socket | None = None
-        self._ended = False
+        self._interrupted = False
 
     def whole(self, path: str, query: Mapping[str, str], most: int) -> bytes:
         """Return the whole answer. Raises ApiRequestError, TooLargeError where it has more than `most` bytes."""
@@ -80,8 +80,7 @@ class ApiSession:
 
     def interrupt(self) -> None:
         """End the request that another thread is making, and every later one as soon as it is connected."""
-        # First this, then the socket is looked for: a thread that connects at this moment does the reverse.
-        self._ended = True
+        self._interrupted = True
         connected = self._socket
         if connected is not None:
             with suppress(OSError):
@@ -94,14 +93,14 @@ class ApiSession:
     ) -> Iterator[http.client.HTTPResponse]:
         sent, connection = self._prepared()
         try:
-            self._send(connection, f"{path}?{urllib.parse.urlencode(query)}", sent)
+            self._send(connection, f"{path}?{urllib.parse.urlencode(query)}" if query else path, sent)
             response = connection.getresponse()
-            _check(response)
+            self._check(response)
             if silence is not None and self._socket is not None:
                 self._socket.settimeout(silence)
             yield response
         except (OSError, http.client.HTTPException) as error:
-            text = f"the API server cannot be reached: {str(error) or type(error).__name__}"
+            text = f"{self._account.peer} cannot be reached: {str(error) or type(error).__name__}"
             raise ApiRequestError(ApiReason.UNREACHABLE, text) from error
         finally:
             self._socket = None
@@ -121,8 +120,8 @@ class ApiSession:
     def _send(self, connection: http.client.HTTPConnection, target: str, sent: dict[str, str]) -> None:
         connection.connect()
         self._socket = connection.sock
-        if self._ended:
-            raise ApiRequestError(ApiReason.UNREACHABLE, "the program ends")
+        if self._interrupted:  # looked at after the socket is known to `interrupt`, which looks the other way round
+            raise ApiRequestError(ApiReason.UNREACHABLE, "the request was interrupted")
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in _KEEP_ALIVE:
             self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
@@ -131,11 +130,11 @@ class ApiSession:
         except ValueError:  # its text is that of the header with the token
             raise ApiRequestError(ApiReason.NO_API_SERVER, "the service account's token is not usable") from None
 
-
-def _check(response: http.client.HTTPResponse) -> None:
-    if response.status != http.client.OK:
-        message = status_of(msgspec.Raw(response.read(_MAX_MESSAGE_BYTES))).message or response.reason
-        raise request_error(response.status, message, parse_retry_after(response.headers.get("Retry-After")) or 0.0)
+    def _check(self, response: http.client.HTTPResponse) -> None:
+        if response.status != http.client.OK:
+            message = status_of(msgspec.Raw(response.read(_MAX_MESSAGE_BYTES))).message or response.reason
+            retry_after = parse_retry_after(response.headers.get("Retry-After")) or 0.0
+            raise request_error(response.status, message, retry_after, self._account.peer)
 
 
 def _check_end(response: http.client.HTTPResponse) -> None:

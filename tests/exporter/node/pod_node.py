@@ -9,7 +9,7 @@ from exporter.gpu_names import GpuResources
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.config import node_config
 from exporter.node.devices.counters_file import parse
-from exporter.node.pods.api_pods import ApiPods
+from exporter.node.pods.sources import pods_of_node
 from exporter.node.service_account.account import ServiceAccount
 from exporter.node.simulation.source import SimulatedSource
 from simulators.api_server import SimulatedApiServer
@@ -68,23 +68,26 @@ def allocated(name, device_id, resource=GPU):
 class PodNode:
     """Makes collections; `api` and `kubelet.rows` are what the node is asked about."""
 
-    def __init__(self, folder, *flags, gpus=2):
+    def __init__(self, folder, *flags, gpus=2, api=None):
+        """`api` is a server that is started already, which then answers for the kubelet."""
         scenario = folder / "scenario.json"
         devices = [gpu_spec(n, uuid=uuid(n), fields={"203": 80 + n}) for n in range(gpus)]
         scenario.write_text(json.dumps(document(*devices)))
         (folder / "token").write_text("secret")
-        self.api = SimulatedApiServer(token="secret", bookmark_seconds=0.1)
-        self.api.start()
+        self.api = api or SimulatedApiServer(token="secret", bookmark_seconds=0.1)
+        if api is None:
+            self.api.start()
         self.kubelet = Rows()
         arguments = cli.parse(["node", "--kubernetes", *flags], {})
         config = replace(
             node_config(arguments, {"NODE_NAME": NODE}), service_account=ServiceAccount(self.api.url, folder)
         )
-        self.config = config
+        pods = replace(config.pods, kubelet=replace(config.pods.kubelet, folder=folder))
+        self.config = config = replace(config, pods=pods)
         source = SimulatedSource(config_of("simulated", COUNTERS, scenario=str(scenario)), lambda: EPOCH)
         self.known = None
-        if config.pods.source == "api":
-            self.known = ApiPods(config.service_account, config.style.hostname, config.pods, GpuResources())
+        if config.pods.source != "off":
+            self.known = pods_of_node(config.pods, config.service_account, config.style.hostname, GpuResources())
         self.flow = flow_over(source, self.kubelet, COUNTERS, known_pods=self.known, pods=config.pods)
 
     def close(self):
