@@ -35,6 +35,12 @@ LINKS = """\
 One value for each NVLink of a GPU that is not disabled, with the labels `nvlink`, `gpu`, `gpu_uuid`, `pci_bus_id`,
 `device` and `model_name`. The source `nvml` reads some of them, of the links that are or were active. Of a field that
 is not read `gpugauge_field_unsupported_devices` counts every GPU."""
+VGPUS = """\
+One value for each vGPU that a GPU of a vGPU host (a hypervisor) has, with the labels `vgpu` (the driver's number of
+it), `vgpu_uuid`, those of its GPU, and empty labels of a container. The source `nvml` reads them, for at most 128 vGPUs
+of each GPU; DCGM does not list vGPUs. From another source, and on a node that has none,
+`gpugauge_field_unsupported_devices` counts every GPU for them. NVML has no call for the name of a virtual machine, 521.
+In a virtual machine a vGPU is a GPU: see 500 and 526."""
 COMPONENTS = """\
 One value for each {entity}, with {labels} and no label of a container. The source `dcgm` reads them; from another
 one, and on a node that has none, `gpugauge_field_unsupported_devices` counts every GPU for them."""
@@ -43,6 +49,7 @@ READ: dict[TableScope, tuple[str, str]] = {
     "gpu": ("GPUs", "One value for each GPU, also while MIG mode is on."),
     "instance": ("GPUs and MIG devices", "One value for each GPU or, where it has MIG devices, for each of those."),
     "link": ("NVLinks", LINKS),
+    "vgpu": ("vGPUs", VGPUS),
     "switch": ("NVSwitches", COMPONENTS.format(entity="NVSwitch", labels="the label `nvswitch` (such as `nvswitch0`)")),
     "cpu": (
         "CPUs",

@@ -177,5 +177,7 @@ def _notes(row: CounterRow | ComputedRow | None) -> tuple[str, ...]:
         return ("not with NVML",) if HEALTH_STATUS in row.metric.fields else ()
     if row is None or not row.field.is_read:
         return ()
+    if row.field.scope == "vgpu":
+        return ("only with NVML",) if row.field.id in read_fields() else ("from no source",)
     profiling = ("needs profiling",) if row.field.watch == "profiling" else ()
     return profiling if row.field.id in read_fields() else (*profiling, "not with NVML")

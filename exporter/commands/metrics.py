@@ -38,8 +38,8 @@ leaves these metrics out."""
 DCGM_TEXT = """\
 The default counters file; a file of your own may name any [field](fields.md) of DCGM. Label rows of the file
 (`DCGM_FI_DRIVER_VERSION`) appear as labels beside these. The labels `namespace`, `pod` and `container` are empty on an
-unallocated or shared device and while the allocation is unknown. [Fields of NVLinks](fields.md#nvlinks), NVSwitches
-and CPUs have labels of their own."""
+unallocated or shared device and while the allocation is unknown. [Fields of NVLinks](fields.md#nvlinks), vGPUs,
+NVSwitches and CPUs have labels of their own."""
 
 
 def dcgm_metrics() -> tuple[Metric, ...]:

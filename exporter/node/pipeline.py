@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from exporter.config import DEFAULT_INTERVAL_SECONDS
-from exporter.metric import Family
+from exporter.metric import Family, LabelPairs
 from exporter.node.attribution import hpc_jobs
 from exporter.node.attribution.allocation import Allocations, LastKnownAllocations
 from exporter.node.attribution.attribute import Attribution, AttributionRules
@@ -27,7 +27,7 @@ from exporter.node.devices.component_labels import ComponentLabelCache
 from exporter.node.devices.computed_families import ComputedFamilies, CountWindows
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.field import TableScope
-from exporter.node.devices.gpu_selection import EVERY, labeled, of_devices, of_links, selected, selection_problems
+from exporter.node.devices.gpu_selection import EVERY, labeled, of_devices, of_parts, selected, selection_problems
 from exporter.node.devices.health import HealthReason
 from exporter.node.devices.known_gpus import KnownGpus
 from exporter.node.devices.labels import DeviceLabelCache, ExclusiveContainer, LabelStyle, device_schema
@@ -46,6 +46,7 @@ from exporter.node.devices.mig_repetition import repeated_on_instances
 from exporter.node.devices.normalized import DeviceValues, device_values
 from exporter.node.devices.readings import Readings, with_unread_fields
 from exporter.node.devices.selection import Selection
+from exporter.node.devices.vgpu_labels import VgpuLabelCache, vgpu_label_rows, vgpu_schema
 from exporter.node.pods.known_pods import KnownPods
 from exporter.node.pods.options import PodOptions
 from exporter.node.state_file.content import RememberedNode, device, remembered
@@ -124,6 +125,8 @@ class NodePipeline:
         self._schema, self._link_schema = device_schema(self._style, names), link_schema(self._style, names)
         self._labels = DeviceLabelCache(self._style, self._schema)
         self._link_labels = LinkLabelCache(self._style, self._link_schema)
+        self._vgpu_schema = vgpu_schema(self._style, names)
+        self._vgpu_labels = VgpuLabelCache(self._style, self._vgpu_schema)
 
     @property
     def state(self) -> RememberedNode:
@@ -195,7 +198,7 @@ class NodePipeline:
     def _samples(
         self, readings: Readings, containers: Sequence[ExclusiveContainer], jobs: Jobs
     ) -> tuple[EntitySamples, dict[TableScope, EntitySamples]]:
-        """Return the samples of the devices, and those of links and components by scope, with labels."""
+        """Return the samples of the devices, and those of links, vGPUs and components by scope, with labels."""
         by_field = samples_of_devices(readings)
         rows = with_job(label_rows(self._counters, readings, by_field), readings.inventory, jobs)
         rows = self._pods.labeled(rows, containers)
@@ -205,7 +208,15 @@ class NodePipeline:
         labels = self._labels.labels(readings.inventory, containers, rows)
         link_labels = self._link_labels.labels(readings.links, readings.inventory, containers, rows)
         links = EntitySamples(samples_by_field(readings.link_batches), link_labels, self._link_schema)
-        return EntitySamples(by_field, labels, self._schema), {"link": links, **self._components(readings)}
+        others: dict[TableScope, EntitySamples] = {"link": links, "vgpu": self._vgpus(readings, rows)}
+        return EntitySamples(by_field, labels, self._schema), others | self._components(readings)
+
+    def _vgpus(self, readings: Readings, rows: Sequence[LabelPairs]) -> EntitySamples:
+        """Return the samples of the vGPUs; `rows` are the values of label rows of the devices."""
+        by_field = samples_by_field(readings.vgpu_batches)
+        own = vgpu_label_rows(self._counters, readings.vgpus, by_field)
+        labels = self._vgpu_labels.labels(readings.vgpus, readings.inventory, rows, own)
+        return EntitySamples(by_field, labels, self._vgpu_schema)
 
     def _components(self, readings: Readings) -> dict[TableScope, EntitySamples]:
         by_field = samples_by_field(readings.component_batches)
@@ -216,9 +227,12 @@ class NodePipeline:
     def _selected_families(
         self, readings: Readings, devices: EntitySamples, others: dict[TableScope, EntitySamples]
     ) -> Iterator[Family]:
-        """Make the families of the counters file, of the devices that are selected and their links."""
+        """Make the families of the counters file, of the devices that are selected, their links and vGPUs."""
         chosen = selected(readings, self._selection)
-        others = others | {"link": of_links(others["link"], readings, chosen)}
+        others = others | {
+            "link": of_parts(others["link"], readings.links, chosen),
+            "vgpu": of_parts(others["vgpu"], readings.vgpus, chosen),
+        }
         exposed = of_devices(devices, chosen)
         if self._style.repeat_on_instances:
             exposed = exposed._replace(by_field=repeated_on_instances(exposed.by_field, readings.inventory, chosen))

@@ -69,6 +69,9 @@ ret_t leave(struct call *c, ret_t r);
 /* As `enter`, for a call that needs only the table. */
 ret_t nvml_enter(const char *function, struct table_view *t);
 
+/* A call about one entity that has no handle: its own faults are applied too. */
+ret_t enter_entity(struct call *c, const char *function, uint32_t kind, uint32_t id);
+
 /* libnvidia_ml_gpu.c */
 ret_t return_gpu(struct call *c, const char *uuid, device_t *out);
 ret_t return_mig_device(struct call *c, const struct table_instance *ci, device_t *out);

@@ -72,6 +72,16 @@ ret_t nvml_enter(const char *function, struct table_view *t)
     return r;
 }
 
+ret_t enter_entity(struct call *c, const char *function, uint32_t kind, uint32_t id)
+{
+    struct table_entity entity = {kind, id};
+    ret_t r = enter(c, function);
+    if (r != OK)
+        return r;
+    int status = table_fault_about(&c->t, function, &entity, 1, NULL, 0);
+    return status > 0 ? leave(c, status) : OK;
+}
+
 /* A GPU that has fallen off the bus, or that has no driver any more: its handles are dead. */
 int is_gone(const struct table_device *gpu)
 {

@@ -30,7 +30,8 @@ enum {
 /* The entity id of an NVLink (dcgm_link_t), whose owner is a GPU or an NVSwitch. */
 #define LINK_ID(kind, owner, number) ((uint32_t)(kind) | (uint32_t)(number) << 8 | (uint32_t)(owner) << 24)
 /* The field number of the sample that says that a link or component exists; no field of DCGM has it. Its value is the
- * state of a link (dcgmNvLinkLinkState_t) or the id of a core's CPU, its text the serial number of a CPU. */
+ * state of a link (dcgmNvLinkLinkState_t), the id of a core's CPU or of a vGPU's GPU, its text the serial number of a CPU
+ * or the UUID of a vGPU. */
 #define MARK_FIELD 0
 
 /* What the engine answers when a field is read of an entity of another level. */

@@ -20,9 +20,9 @@ from exporter.node.simulation.state import (
 from tests.fakes.component_rows import LINK_STATES, MARK, mark
 
 MAGIC, VERSION = 0x54464747, 1
-GPU, SWITCH, GI, CI, LINK, CPU, CORE = 1, 3, 4, 5, 6, 7, 8
+GPU, VGPU, SWITCH, GI, CI, LINK, CPU, CORE = range(1, 9)
 """Kinds of entities (dcgm_field_entity_group_t)."""
-LEVELS = {"link": LINK, "switch": SWITCH, "switch_link": LINK, "cpu": CPU, "core": CORE}
+LEVELS = {"link": LINK, "vgpu": VGPU, "switch": SWITCH, "switch_link": LINK, "cpu": CPU, "core": CORE}
 """Kinds of the entities, other than devices, that fields have values of."""
 OWN, PARENT, GI_ONLY, BLANK, SYSTEM, UNSUPPORTED = range(6)
 """MIG_… of table.h."""
@@ -172,6 +172,10 @@ class _TableRows:
                 entity = link_id(gpu.entity_id, link.spec.number)
                 yield self._mark(LINK, entity, ScriptedSample(LINK_STATES[link.spec.state], self.state.t))
                 yield from self._rows(LINK, entity, link.samples)
+            for vgpu in gpu.vgpus:
+                sample = ScriptedSample(gpu.entity_id, self.state.t)
+                yield self._mark(VGPU, vgpu.spec.number, sample, vgpu.spec.uuid)
+                yield from self._rows(VGPU, vgpu.spec.number, vgpu.samples)
             for instance in gpu.instances:
                 yield from self._rows(GI, instance.entity_id, instance.samples)
                 for compute in instance.compute:
@@ -228,6 +232,8 @@ class _TableRows:
         for gpu in self.state.gpus:
             uuid, gpu_id = gpu.spec.uuid, gpu.entity_id
             yield uuid, GPU, gpu_id, gpu_id
+            for vgpu in gpu.vgpus:
+                yield f"{uuid}/vgpu{vgpu.spec.number}", VGPU, vgpu.spec.number, gpu_id
             for instance in gpu.instances:
                 yield f"{uuid}/{instance.spec.gi}", GI, instance.entity_id, gpu_id
                 for compute in instance.compute:

@@ -80,7 +80,7 @@ class Counters:
 
     @property
     def not_of_devices(self) -> tuple[int, ...]:
-        """The ids of the distinct fields that no source reads, or not every source: those of links and components."""
+        """The ids of the distinct fields that no source reads, or not every source: of links, vGPUs, components."""
         rows = (row for row in self.rows if row.field.scope not in DEVICE_SCOPES or not row.field.is_read)
         return tuple(dict.fromkeys(row.field.id for row in rows))
 

@@ -25,9 +25,9 @@ WatchGroup = Literal["basic", "profiling", "event", "call"]
 `call` is no sample of a device: a source reads it by a call of its own, and the read plan leaves it out.
 """
 
-Scope = Literal["system", "gpu", "instance", "link"] | ComponentScope
-"""What a field has one value for: the node, a GPU, on a MIG-enabled GPU each MIG device, each NVLink of a GPU, or a
-component."""
+Scope = Literal["system", "gpu", "instance", "link", "vgpu"] | ComponentScope
+"""What a field has one value for: the node, a GPU, on a MIG-enabled GPU each MIG device, each NVLink of a GPU, each
+vGPU of a hypervisor, or a component."""
 DEVICE_SCOPES: frozenset[Scope] = frozenset({"system", "gpu", "instance"})
 """The scopes whose values are those of devices: every source reads them."""
 

@@ -15,14 +15,13 @@ from exporter.node.devices.device_source import FieldKind, Scope, WantedField, W
 
 TableKind = FieldKind | Literal["binary"]
 """Type of a field's values in DCGM. A `binary` one is a structure of C, which cannot be exposed."""
-TableScope = Scope | Literal["vgpu", "connectx"]
+TableScope = Scope | Literal["connectx"]
 """What DCGM has one value of a field for. Sources read the scopes of `Scope` only."""
 MigValue = Literal["own", "gpu_instance", "gpu", "none", ""]
 """What DCGM has for a GPU instance or a compute instance: a value of its own, one of the GPU instance alone, that of
 the GPU, or none; empty where the question makes no sense."""
 
 NOT_READ: Mapping[TableScope, str] = {
-    "vgpu": "vGPU",
     "connectx": "ConnectX network adapter",
 }
 """The scopes that no source reads, and what each of them is."""

@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 from exporter.metric import Labels
 from exporter.node.devices.device import Device
+from exporter.node.devices.link import Link
 from exporter.node.devices.metrics import EntitySamples
 from exporter.node.devices.readings import Readings, SampleValue
 from exporter.node.devices.selection import Selection
+from exporter.node.devices.vgpu import Vgpu
 from exporter.reason import Reason
 
 EVERY = Selection()
@@ -71,11 +73,11 @@ def of_devices(samples: EntitySamples, chosen: Collection[int] | None) -> Entity
     return samples._replace(by_field=by_field)
 
 
-def of_links(samples: EntitySamples, readings: Readings, chosen: Collection[int] | None) -> EntitySamples:
-    """The samples of the links of the chosen GPUs."""
+def of_parts(samples: EntitySamples, parts: Sequence[Link | Vgpu], chosen: Collection[int] | None) -> EntitySamples:
+    """The samples of the links or vGPUs of the chosen GPUs."""
     if chosen is None:
         return samples
-    return of_devices(samples, {position for position, link in enumerate(readings.links) if link.gpu in chosen})
+    return of_devices(samples, {position for position, part in enumerate(parts) if part.gpu in chosen})
 
 
 def labeled(

@@ -13,6 +13,7 @@ from exporter.node.devices.component import Component
 from exporter.node.devices.device import Device
 from exporter.node.devices.health import HealthStatus
 from exporter.node.devices.link import Link
+from exporter.node.devices.vgpu import Vgpu
 from exporter.reason import Reason
 
 SampleValue = int | float | str | None
@@ -131,14 +132,19 @@ class Readings(msgspec.Struct, frozen=True):
     """The components that can be read, where a field of one is wanted and the source reads them."""
     component_batches: tuple[Batch, ...] = ()
     """Samples of components: their `devices` are positions in `components`."""
+    vgpus: tuple[Vgpu, ...] = ()
+    """The vGPUs of the GPUs that can be read, where a field of one is wanted and the source reads them."""
+    vgpu_batches: tuple[Batch, ...] = ()
+    """Samples of vGPUs: their `devices` are positions in `vgpus`."""
 
 
 def with_unread_fields(readings: Readings, fields: Sequence[int]) -> Readings:
     """Add that none of the GPUs that can be read has a value of these fields, as far as the source read none of them.
 
-    They are fields that no source reads, and fields of links and components.
+    They are fields that no source reads, and fields of links, vGPUs and components.
     """
-    read = {field for batch in (*readings.link_batches, *readings.component_batches) for field in batch.fields}
+    of_parts = (*readings.link_batches, *readings.vgpu_batches, *readings.component_batches)
+    read = {field for batch in of_parts for field in batch.fields}
     read |= {rejection.field for rejection in readings.rejections}
     fields = [field for field in fields if field not in read]
     gpus = sum(device.gi < 0 and device.uuid not in readings.down for device in readings.inventory)

@@ -1,4 +1,4 @@
-"""Turns the values of one collection, by device or link and field, into batches, and counts those that are rejected.
+"""Turns the values of one collection, by device, link or vGPU and field, into batches, and counts what is rejected.
 
 A batch is the samples of one read request: some fields of some devices. No I/O, no state.
 """
@@ -29,10 +29,10 @@ def assemble(
     return tuple(batches), _rejections(counts)
 
 
-def assemble_links(
+def assemble_parts(
     values: Sequence[Mapping[int, NvmlValue]], wanted: Mapping[int, WantedField]
 ) -> tuple[tuple[Batch, ...], tuple[Rejection, ...]]:
-    """Return the batch of links, each with the same fields, and what was rejected."""
+    """Return the batch of links or of vGPUs, each with the same fields, and what was rejected."""
     if not values:
         return (), ()
     counts: RejectionCounts = Counter()

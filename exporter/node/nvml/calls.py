@@ -24,11 +24,12 @@ from exporter.node.nvml.values import (
     nvml_value,
     rejected,
 )
+from exporter.node.nvml.vgpu_license import vgpu_license
 
 
 @dataclass(frozen=True, slots=True)
 class NvmlCall:
-    """One NVML call and the DCGM fields that its results are, in order. The function takes a device handle."""
+    """One NVML call and the DCGM fields that its results are, in order. The function takes a handle."""
 
     fields: tuple[int, ...]
     function: Callable[[Any], tuple[RawValue | None, ...]]
@@ -247,6 +248,7 @@ CALLS: tuple[NvmlCall, ...] = (
     NvmlCall((field_ids.THRESHOLD_SRM,), _sram_exceeded),
     NvmlCall(field_ids.REMAP_HISTOGRAM, _remap_histogram),
     NvmlCall((field_ids.VIRTUAL_MODE,), _single(pynvml.nvmlDeviceGetVirtualizationMode)),
+    NvmlCall((field_ids.VGPU_LICENSE_STATUS,), vgpu_license),
     *_later_links(),
 )
 

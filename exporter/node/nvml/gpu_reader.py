@@ -22,6 +22,8 @@ from exporter.node.nvml.nvlink_rates import NvlinkRates
 from exporter.node.nvml.p2p_status import p2p_statuses
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.nvml.values import GpuLostError, NvmlValue
+from exporter.node.nvml.vgpus import READ_FIELDS as VGPU_FIELDS
+from exporter.node.nvml.vgpus import VgpuReadings, read_vgpus
 from exporter.node.nvml.xid_events import XidEvents, XidMemory
 from exporter.source import SourceError
 
@@ -62,6 +64,8 @@ class GpuReadings:
     """By device of `found`, by field."""
     links: dict[int, LinkValues] = field(default_factory=dict)
     """By the number of an NVLink, where a field of links is wanted."""
+    vgpus: tuple[VgpuReadings, ...] = ()
+    """Where a field of vGPUs is wanted."""
     p2p: tuple[P2pStatus, ...] = ()
     activity_after: float | None = None
     """Seconds until engine activity, which is still to be read, can be read; None when it was."""
@@ -137,9 +141,11 @@ class GpuReader:
         activity = self._requests(request, readings, activity=True)
         begun = [self._reader.begin(found.devices[i]) for each in activity for i in each.devices]
         self._read_requests(request, readings, self._requests(request, readings, activity=False))
-        wanted_of_links = READ_FIELDS.intersection(fields_of("link", request.fields))
-        if wanted_of_links:
-            readings.links = self._links.read(found.uuid, found.devices[0].gpu_handle, sorted(wanted_of_links))
+        handle = found.devices[0].gpu_handle
+        if of_links := sorted(READ_FIELDS.intersection(fields_of("link", request.fields))):
+            readings.links = self._links.read(found.uuid, handle, of_links)
+        if of_vgpus := sorted(VGPU_FIELDS.intersection(fields_of("vgpu", request.fields))):
+            readings.vgpus = tuple(read_vgpus(found, of_vgpus))
         if any(begun):
             readings.activity_after = self._reader.seconds_until_ready()
         else:

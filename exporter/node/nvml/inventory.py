@@ -3,7 +3,7 @@
 No I/O.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pynvml
@@ -11,6 +11,7 @@ import pynvml
 from exporter.node.devices.device import Device
 from exporter.node.devices.known_gpus import missing_gpus
 from exporter.node.devices.link import Link
+from exporter.node.devices.vgpu import Vgpu
 from exporter.node.nvml.gpu_reader import GpuReadings
 from exporter.node.nvml.links import LinkValues
 from exporter.node.nvml.reasons import NvmlReason
@@ -113,10 +114,25 @@ class InventoryMemory:
 
 def links_of(readings: Iterable[GpuReadings], inventory: NvmlInventory) -> dict[Link, LinkValues]:
     """Return the links of the GPUs that could be read, in the order of the inventory, with their values."""
-    by_uuid = {each.found.uuid: each.links for each in readings if each.found is not None and not each.down}
     return {
         Link(position, number): values
-        for position, device in enumerate(inventory.devices)
-        if device.gi < 0
-        for number, values in by_uuid.get(device.uuid, {}).items()
+        for position, each in _readable(readings, inventory)
+        for number, values in each.links.items()
     }
+
+
+def vgpus_of(readings: Iterable[GpuReadings], inventory: NvmlInventory) -> dict[Vgpu, dict[int, NvmlValue]]:
+    """Return the vGPUs of the GPUs that could be read, in the order of the inventory, with their values."""
+    return {
+        Vgpu(position, vgpu.number, vgpu.uuid): vgpu.values
+        for position, each in _readable(readings, inventory)
+        for vgpu in each.vgpus
+    }
+
+
+def _readable(readings: Iterable[GpuReadings], inventory: NvmlInventory) -> Iterator[tuple[int, GpuReadings]]:
+    """Yield the GPUs that could be read, by their positions in the inventory."""
+    by_uuid = {each.found.uuid: each for each in readings if each.found is not None and not each.down}
+    for position, device in enumerate(inventory.devices):
+        if device.gi < 0 and device.uuid in by_uuid:
+            yield position, by_uuid[device.uuid]

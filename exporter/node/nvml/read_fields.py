@@ -1,7 +1,7 @@
-"""The DCGM fields that the NVML source reads, of GPUs, MIG devices and NVLinks: one GPU may lack some of them."""
+"""The DCGM fields that the NVML source reads, of GPUs, MIG devices, NVLinks and vGPUs; one GPU may lack some."""
 
 from exporter.node.devices import field_ids
-from exporter.node.nvml import gpm, links
+from exporter.node.nvml import gpm, links, vgpus
 from exporter.node.nvml.calls import CALLS
 from exporter.node.nvml.field_values import FIELD_VALUES, NVLINK_RATES
 
@@ -12,4 +12,5 @@ IDENTITY = frozenset({field_ids.NAME, field_ids.UUID, field_ids.PCI_BUS_ID, fiel
 def read_fields() -> frozenset[int]:
     """Their ids."""
     of_calls = frozenset(field for call in CALLS for field in call.fields)
-    return IDENTITY | of_calls | frozenset(FIELD_VALUES) | frozenset(NVLINK_RATES) | gpm.FIELDS | links.READ_FIELDS
+    of_parts = links.READ_FIELDS | vgpus.READ_FIELDS
+    return IDENTITY | of_calls | frozenset(FIELD_VALUES) | frozenset(NVLINK_RATES) | gpm.FIELDS | of_parts

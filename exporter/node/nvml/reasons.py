@@ -72,3 +72,13 @@ class NvmlReason(Reason):
         "MIG devices of a GPU cannot be read; the log has NVML's return code.",
         "Give the container access to /dev/nvidia-caps, or look the return code up in nvml.h.",
     )
+    VGPUS_UNREADABLE = (
+        "vgpus_unreadable",
+        "The vGPUs of a GPU cannot be listed; the log has NVML's return code.",
+        "Look the return code up in nvml.h (nvmlReturn_t); the GPU itself is exposed.",
+    )
+    VGPUS_LEFT_OUT = (
+        "vgpus_left_out",
+        "A GPU has more vGPUs than are read of one; the log has both numbers.",
+        "Report it with the GPU model and the version of the vGPU software; the others are exposed.",
+    )

@@ -14,19 +14,17 @@ from exporter.node.devices import field_ids
 from exporter.node.devices.computed_metrics import P2P_STATUS
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
-from exporter.node.devices.link import Link
 from exporter.node.devices.read_plan import ReadRequest, plan, unique
-from exporter.node.devices.readings import P2pStatus, Readings
+from exporter.node.devices.readings import Readings
 from exporter.node.devices.validity import age_limit
 from exporter.node.nvml import gpm
-from exporter.node.nvml.batches import assemble, assemble_links
+from exporter.node.nvml.batches import assemble, assemble_parts
 from exporter.node.nvml.calls import library_problems
 from exporter.node.nvml.contained_calls import ContainedCalls
 from exporter.node.nvml.device_reader import system_values
 from exporter.node.nvml.driver_events import DriverEvents
 from exporter.node.nvml.gpu_reader import GpuMemory, GpuReader, GpuReadings, GpuRequest
-from exporter.node.nvml.inventory import InventoryMemory, NvmlInventory, links_of
-from exporter.node.nvml.links import LinkValues
+from exporter.node.nvml.inventory import InventoryMemory, NvmlInventory, links_of, vgpus_of
 from exporter.node.nvml.session import NvmlSession
 from exporter.node.nvml.values import source_error
 from exporter.node.nvml.xid_events import XidMemory
@@ -147,10 +145,9 @@ class NvmlSource:
             if index not in self._gpus:
                 self._gpus[index] = GpuReader(index, self._gpu_memory, self._clock)
         read = self._read_gpus(range(count), self._request(), time.monotonic() + budget)
-        p2p = tuple(pair for each in read.values() for pair in each.p2p)
         found = self._inventory_memory.inventory(read.values(), set(range(count)) - read.keys())
         self._reopen_at = None if found.complete else (self._reopen_at or self._clock() + REOPEN_SECONDS)
-        return self._readings(taken_at, found, links_of(read.values(), found), p2p)
+        return self._readings(taken_at, found, tuple(read.values()))
 
     def _request(self) -> GpuRequest:
         versions = self._session.versions
@@ -192,26 +189,28 @@ class NvmlSource:
             self._reopen_at = None
             self.close()
 
-    def _readings(
-        self, taken_at: float, found: NvmlInventory, links: dict[Link, LinkValues], p2p: tuple[P2pStatus, ...]
-    ) -> Readings:
+    def _readings(self, taken_at: float, found: NvmlInventory, read: Sequence[GpuReadings]) -> Readings:
         inventory = tuple(found.devices)
         values = {index: own for index, own in enumerate(found.values) if own is not None}
         batches, rejections = assemble(self._plan(inventory), values, self._wanted)
-        link_batches, of_links = assemble_links(list(links.values()), self._wanted)
+        links, vgpus = links_of(read, found), vgpus_of(read, found)
+        link_batches, of_links = assemble_parts(list(links.values()), self._wanted)
+        vgpu_batches, of_vgpus = assemble_parts(list(vgpus.values()), self._wanted)
         return Readings(
             source=self.name,
             taken_at=taken_at,
             inventory=inventory,
             batches=batches,
-            rejections=(*rejections, *of_links),
+            rejections=(*rejections, *of_links, *of_vgpus),
             down=tuple(device.uuid for device in inventory if device.gi < 0 and device.uuid in found.down),
             xids=self._gpu_memory.xids.take(),
-            p2p=p2p,
+            p2p=tuple(pair for each in read for pair in each.p2p),
             problems=(*found.problems, *library_problems(self._wanted)),
             versions=dict(self._session.versions),
             links=tuple(links),
             link_batches=link_batches,
+            vgpus=tuple(vgpus),
+            vgpu_batches=vgpu_batches,
         )
 
 

@@ -139,7 +139,7 @@ _IN_MILLIWATTS = (
 )
 _IN_BYTES = (
     *(field_ids.BAR1_TOTAL, field_ids.BAR1_USED, field_ids.BAR1_FREE),
-    *(field_ids.FB_TOTAL, field_ids.FB_FREE, field_ids.FB_USED, field_ids.FB_RESERVED),
+    *(field_ids.FB_TOTAL, field_ids.FB_FREE, field_ids.FB_USED, field_ids.FB_RESERVED, field_ids.VGPU_MEMORY_USAGE),
 )
 
 

@@ -63,6 +63,16 @@ class NvlinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fields: Fields = {}
 
 
+class VgpuSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A vGPU, as the hypervisor has it. Its address is that of its GPU, `/vgpu` and its number."""
+
+    number: int
+    """From 1, and another one for each vGPU of the node."""
+    uuid: str = ""
+    use: tuple[str, ...] = ()
+    fields: Fields = {}
+
+
 class SwitchSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An NVSwitch. Its address is `nvswitch` and its number, that of a link of it `nvswitch0/nvlink0`."""
 
@@ -116,6 +126,7 @@ class GpuSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fields: Fields = {}
     instances: tuple[GpuInstanceSpec, ...] = ()
     nvlinks: tuple[NvlinkSpec, ...] = ()
+    vgpus: tuple[VgpuSpec, ...] = ()
 
     @property
     def device_minor(self) -> int:
@@ -128,8 +139,8 @@ class SampleFault(
 ):
     """Some samples have a sentinel or a status instead of a value, or a timestamp that stands still.
 
-    `devices` lists addresses (`GPU-…`, `GPU-…/gi`, `GPU-…/gi/ci`, `GPU-…/nvlink0`, or that of a component); empty means
-    every device and component. Empty `fields` means every field but those of identity.
+    `devices` lists addresses (`GPU-…`, `GPU-…/gi`, `GPU-…/gi/ci`, `GPU-…/nvlink0`, `GPU-…/vgpu1`, or that of a
+    component); empty means every device and component. Empty `fields` means every field but those of identity.
     """
 
     at: float = 0.0
@@ -147,8 +158,8 @@ class CallFault(
     """A library function returns an error, is slow, hangs or aborts the process.
 
     The function `*` is every function, `read` the read of the simulated source. With a `device` (an address) or a
-    `field`, only calls of libdcgm about that device, that field, or both; of NVML, calls about that GPU, and with a
-    `field` that field's value in nvmlDeviceGetFieldValues.
+    `field`, only calls of libdcgm about that device, that field, or both; of NVML, calls about that GPU or vGPU, and
+    with a `field` that field's value in nvmlDeviceGetFieldValues.
     """
 
     function: str

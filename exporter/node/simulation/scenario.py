@@ -95,6 +95,8 @@ def _errors(document: ScenarioDocument) -> Iterator[str]:
     yield from _duplicates("$.devices", "index", [gpu.index for gpu in document.devices])
     for number, gpu in enumerate(document.devices):
         yield from _gpu_errors(f"$.devices[{number}]", gpu)
+    vgpus = [vgpu.number for gpu in document.devices for vgpu in gpu.vgpus]
+    yield from (f"two vGPUs have the number {number}" for number in vgpus if vgpus.count(number) > 1)
     yield from component_errors(document)
     uuids = {gpu.uuid for gpu in document.devices}
     known = uuids | {spec.address for spec in component_specs(document)}
@@ -149,6 +151,8 @@ def _with_values(document: ScenarioDocument) -> Iterator[tuple[str, tuple[str, .
         yield f"$.devices[{number}]", gpu.use, gpu.fields
         for n, link in enumerate(gpu.nvlinks):
             yield f"$.devices[{number}].nvlinks[{n}]", link.use, link.fields
+        for n, vgpu in enumerate(gpu.vgpus):
+            yield f"$.devices[{number}].vgpus[{n}]", vgpu.use, vgpu.fields
     for spec in component_specs(document):
         yield spec.place, spec.use, spec.fields
     for place, instances in owners:

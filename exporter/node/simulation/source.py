@@ -7,9 +7,9 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
-from typing import get_args
+from typing import TypeVar, get_args
 
 import msgspec
 
@@ -32,7 +32,9 @@ from exporter.node.devices.readings import (
     XidReport,
 )
 from exporter.node.devices.validity import age_limit, before_first_event, checked, rejection_to_count, too_old
+from exporter.node.devices.vgpu import Vgpu
 from exporter.node.simulation.document import CallFault
+from exporter.node.simulation.parts import links_of, vgpus_of
 from exporter.node.simulation.scenario import load
 from exporter.node.simulation.script import ScriptedSample
 from exporter.node.simulation.state import GpuInstanceState, GpuState, SampleMap, ScenarioState
@@ -41,6 +43,8 @@ from exporter.source import SourceError
 
 READ_CALLS = frozenset({"*", "read", "dcgmEntitiesGetLatestValues"})
 """Functions of a CallFault that concern a read of this source. Where several do, the first in the file applies."""
+
+Part = TypeVar("Part", Link, Vgpu)
 
 
 class SimulationReason(Reason):
@@ -118,9 +122,8 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
         if devices := tuple(index for index in request.devices if inventory[index].uuid not in down):
             columns = _columns(request.fields, [entities[index][1] for index in devices], wanted, oldest, counts)
             batches.append(Batch(devices, request.fields, columns))
-    numbers = fields_of("link", config.fields)
-    links = list(_links(state, inventory)) if numbers else []
-    columns = _columns(numbers, [samples for _, samples in links], wanted, oldest, counts)
+    links, link_batches = _parts(links_of(state, inventory), fields_of("link", config.fields), wanted, oldest, counts)
+    vgpus, vgpu_batches = _parts(vgpus_of(state, inventory), fields_of("vgpu", config.fields), wanted, oldest, counts)
     components, component_batches = _components(state, config, wanted, oldest, counts)
     return Readings(
         source="simulated",
@@ -131,12 +134,29 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
         down=down,
         p2p=tuple(_p2p(state)) if P2P_STATUS in wanted else (),
         versions={"dcgm": state.versions.dcgm, "nvml": state.versions.nvml, "driver": state.versions.driver},
-        links=tuple(link for link, _ in links),
-        link_batches=(Batch(tuple(range(len(links))), numbers, columns),) if links else (),
+        links=links,
+        link_batches=link_batches,
+        vgpus=vgpus,
+        vgpu_batches=vgpu_batches,
         components=components,
         component_batches=component_batches,
         problems=config.selections.problems(components, _component_scopes(config)),
     )
+
+
+def _parts(
+    found: Iterable[tuple[Part, SampleMap]],
+    fields: tuple[int, ...],
+    wanted: dict[int, WantedField],
+    oldest: dict[int, float],
+    counts: RejectionCounts,
+) -> tuple[tuple[Part, ...], tuple[Batch, ...]]:
+    """Return the links or vGPUs and their batch; none where no field of them is wanted."""
+    parts = tuple(found) if fields else ()
+    if not parts:
+        return (), ()
+    columns = _columns(fields, [samples for _, samples in parts], wanted, oldest, counts)
+    return tuple(part for part, _ in parts), (Batch(tuple(range(len(parts))), fields, columns),)
 
 
 def _component_scopes(config: ReaderConfig) -> tuple[ComponentScope, ...]:
@@ -172,15 +192,6 @@ def _p2p(state: ScenarioState) -> Iterator[P2pStatus]:
     for gpu, peer in permutations(readable, 2):
         reach = gpu.spec.model == peer.spec.model and not (gpu.mig or peer.mig)
         yield P2pStatus(gpu.spec.uuid, peer.spec.uuid, p2p.OK if reach else p2p.GPU_NOT_SUPPORTED)
-
-
-def _links(state: ScenarioState, inventory: Sequence[Device]) -> Iterator[tuple[Link, SampleMap]]:
-    """Yield the links of the GPUs that are not lost, each with its samples; a disabled one is none."""
-    positions = {device.uuid: position for position, device in enumerate(inventory) if device.gi < 0}
-    for gpu in state.gpus:
-        for link in gpu.nvlinks:
-            if not gpu.lost and link.spec.state != "disabled":
-                yield Link(positions[gpu.spec.uuid], link.spec.number), link.samples
 
 
 def _entities(gpu: GpuState, state: ScenarioState) -> Iterator[tuple[Device, SampleMap]]:

@@ -31,6 +31,7 @@ from exporter.node.simulation.document import (
     ScenarioDocument,
     ScenarioEvent,
     ScenarioVersions,
+    VgpuSpec,
     XidEvent,
 )
 from exporter.node.simulation.gpu_samples import gpu_identity, with_framebuffer
@@ -90,6 +91,14 @@ class NvlinkState:
 
 
 @dataclass(frozen=True, slots=True)
+class VgpuState:
+    """A vGPU at one time."""
+
+    spec: VgpuSpec
+    samples: SampleMap
+
+
+@dataclass(frozen=True, slots=True)
 class GpuState:
     """A GPU at one time."""
 
@@ -102,6 +111,7 @@ class GpuState:
     samples: SampleMap
     instances: tuple[GpuInstanceState, ...]
     nvlinks: tuple[NvlinkState, ...] = ()
+    vgpus: tuple[VgpuState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +215,12 @@ class _StateBuilder:
             state=layout.GPU_STATES[lost.state] if isinstance(lost, GpuLoss) else layout.GPU_OK,
             samples=self._with_faults(spec.uuid, with_framebuffer(samples, spec.memory_mib, self.t), seen),
             instances=tuple(self._instances(spec, entity_id, instances, since, seen)),
-            nvlinks=tuple(self._nvlink(spec, link, seen) for link in spec.nvlinks),
+            nvlinks=tuple(NvlinkState(n, self._part(f"{spec.uuid}/nvlink{n.number}", n, seen)) for n in spec.nvlinks),
+            vgpus=tuple(VgpuState(v, self._part(f"{spec.uuid}/vgpu{v.number}", v, seen)) for v in spec.vgpus),
         )
 
-    def _nvlink(self, gpu: GpuSpec, link: NvlinkSpec, seen: str | None) -> NvlinkState:
-        samples = self._scripted(link.use, link.fields)
-        return NvlinkState(link, self._with_faults(f"{gpu.uuid}/nvlink{link.number}", samples, seen))
+    def _part(self, address: str, part: NvlinkSpec | VgpuSpec, seen: str | None) -> SampleMap:
+        return self._with_faults(address, self._scripted(part.use, part.fields), seen)
 
     def _instances(
         self, gpu: GpuSpec, gpu_id: int, instances: Iterable[GpuInstanceSpec], since: float, seen: str | None

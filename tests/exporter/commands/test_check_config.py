@@ -20,7 +20,7 @@ DCGM_FI_DEV_GPU_TEMP, gauge, again
 DCGM_FI_DEV_CONNECTX_HEALTH, gauge, y
 words
 DCGM_EXP_GPU_HEALTH_STATUS, gauge, z
-DCGM_FI_DEV_VGPU_LICENSE_STATUS, gauge, l
+DCGM_FI_DEV_VGPU_MEMORY_USAGE, gauge, l
 DCGM_FI_DEV_MIG_ATTRIBUTES, gauge, s
 """
 VERDICTS = [
@@ -32,7 +32,7 @@ VERDICTS = [
     (7, "not_read", ()),
     (8, "malformed", ()),
     (9, "ok", ("not with NVML",)),
-    (10, "ok", ("not with NVML",)),
+    (10, "ok", ("only with NVML",)),
     (11, "wrong_type", ()),
 ]
 FIELD = "{name: DCGM_FI_DEV_GPU_TEMP, prometheusType: gauge}"

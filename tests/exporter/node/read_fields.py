@@ -24,7 +24,6 @@ NOT_IN_NVML = {
     **dict.fromkeys(_each((334, 336), (338, 340), (342, 345)), "no field value of NVML is the same quantity"),
     **dict.fromkeys(_each((440, 448), (475, 480), (494, 496), (825, 842), (879, 896)), "rates of single NVLinks"),
     **dict.fromkeys(_each(450, (497, 499)), "the engine's sums over single links"),
-    **dict.fromkeys(_each(526), "the engine asks the vGPU guest for its license"),
     **dict.fromkeys(_each((571, 577)), "where the GPU is in the rack"),
     **dict.fromkeys(_each((1080, 1096)), "counters that DCGM has since 4.4 and 4.6"),
     **dict.fromkeys(_each((1425, 1442)), "power smoothing"),

@@ -200,7 +200,6 @@ def test_no_bytes_make_parsing_fail(content):
 @pytest.mark.parametrize(
     ("name", "entity"),
     [
-        ("DCGM_FI_DEV_VGPU_MEMORY_USAGE", "vGPU"),
         ("DCGM_FI_DEV_CONNECTX_HEALTH", "ConnectX network adapter"),
     ],
 )
@@ -221,9 +220,10 @@ def test_a_field_of_an_entity_that_is_not_read_is_accepted_reported_and_not_aske
         ("DCGM_FI_DEV_NVSWITCH_LINK_CRC_ERRORS", 787),
         ("DCGM_FI_DEV_CPU_POWER_WATTS", 1130),
         ("DCGM_FI_DEV_CPU_UTIL_TOTAL", 1100),
+        ("DCGM_FI_DEV_VGPU_MEMORY_USAGE", 525),
     ],
 )
-def test_a_field_of_links_or_components_is_asked_for_but_not_every_source_has_it(name, number):
+def test_a_field_of_links_vgpus_or_components_is_asked_for_but_not_every_source_has_it(name, number):
     counters = parse(f"{TEMP}, gauge, T\n{name}, counter, x\n", "f.csv")
     assert (counters.problems, counters.unread) == ((), ())
     assert [field.id for field in counters.fields] == [150, number]

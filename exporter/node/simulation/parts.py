@@ -1,0 +1,26 @@
+"""The parts of the GPUs of a scenario that have fields of their own: NVLinks and vGPUs. No I/O, no state."""
+
+from collections.abc import Iterator, Sequence
+
+from exporter.node.devices.device import Device
+from exporter.node.devices.link import Link
+from exporter.node.devices.vgpu import Vgpu
+from exporter.node.simulation.state import GpuState, SampleMap, ScenarioState
+
+
+def _readable(state: ScenarioState, inventory: Sequence[Device]) -> Iterator[tuple[int, GpuState]]:
+    """Yield the GPUs that are not lost, each with its position."""
+    positions = {device.uuid: position for position, device in enumerate(inventory) if device.gi < 0}
+    yield from ((positions[gpu.spec.uuid], gpu) for gpu in state.gpus if not gpu.lost)
+
+
+def links_of(state: ScenarioState, inventory: Sequence[Device]) -> Iterator[tuple[Link, SampleMap]]:
+    """Yield the links of the GPUs that can be read, each with its samples; a disabled one is none."""
+    for position, gpu in _readable(state, inventory):
+        yield from ((Link(position, n.spec.number), n.samples) for n in gpu.nvlinks if n.spec.state != "disabled")
+
+
+def vgpus_of(state: ScenarioState, inventory: Sequence[Device]) -> Iterator[tuple[Vgpu, SampleMap]]:
+    """Yield the vGPUs of the GPUs that can be read, each with its samples."""
+    for position, gpu in _readable(state, inventory):
+        yield from ((Vgpu(position, v.spec.number, v.spec.uuid), v.samples) for v in gpu.vgpus)
