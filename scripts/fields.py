@@ -33,8 +33,8 @@ MIG: dict[MigValue, str] = {
 """What has the value while MIG mode is on."""
 LINKS = """\
 One value for each NVLink of a GPU that is not disabled, with the labels `nvlink`, `gpu`, `gpu_uuid`, `pci_bus_id`,
-`device` and `model_name`. The source `nvml` reads some of them, of the links that are or were active. Of a field that
-is not read `gpugauge_field_unsupported_devices` counts every GPU."""
+`device` and `model_name`. The source `nvml` reads those so marked, of links that are or were active. Of a field that is
+not read `gpugauge_field_unsupported_devices` counts every GPU."""
 VGPUS = """\
 One value for each vGPU that a GPU of a vGPU host (a hypervisor) has, with the labels `vgpu` (the driver's number of
 it), `vgpu_uuid`, those of its GPU, and empty labels of a container. The source `nvml` reads them, for at most 128 vGPUs
@@ -98,7 +98,7 @@ def _cells(field: Field) -> tuple[str, ...]:
 def _in_nvml(field: Field) -> str:
     if field.id not in read_fields():
         return ""
-    return "GPM" if field.id in gpm.FIELDS else "yes"
+    return "GPM" if field.id in gpm.FIELDS or field.id in gpm.LINK_RATES else "yes"
 
 
 def _range(field: Field) -> str:

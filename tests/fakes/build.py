@@ -38,6 +38,7 @@ NVML_SOURCES = (
     "libnvidia_ml_clock.c",
     "libnvidia_ml_error.c",
     "libnvidia_ml_link.c",
+    "libnvidia_ml_prm.c",
     "libnvidia_ml_vgpu.c",
     "libnvidia_ml_field_values.c",
     "libnvidia_ml_fabric.c",

@@ -75,8 +75,8 @@ static ret_t value_fault(struct call *c, uint16_t field)
 static ret_t counter_rate(struct call *c, unsigned which, unsigned link, double *rate)
 {
     int64_t whole;
-    if (which <= LINK_RX_KIB && link != NO_ID)
-        return link_number(c, link, which == LINK_TX_KIB ? 1530 : 1531, rate, &whole);
+    if (which <= LINK_RX_BYTES && link != NO_ID)
+        return link_number(c, link, which % 2 ? 1531 : 1530, rate, &whole);
     ret_t r = gpu_number(c, COUNTER[which].field, rate, &whole);
     if (r != NOT_SUPPORTED || which >= PCIE_TX_BYTES)
         return r;
@@ -99,9 +99,9 @@ static ret_t long_value(struct call *c, uint16_t field, struct field_value *v)
 static ret_t counter_value(struct call *c, unsigned which, struct field_value *v)
 {
     double rate;
-    if (v->scope != COUNTER[which].scope && (which > LINK_RX_KIB || v->scope >= LINKS_PER_GPU))
+    if (v->scope != COUNTER[which].scope && (which > LINK_RX_BYTES || v->scope >= LINKS_PER_GPU))
         return INVALID_ARGUMENT;
-    if (which == LINK_TX_BYTES || which == LINK_RX_BYTES) {
+    if (v->scope == NO_ID && (which == LINK_TX_BYTES || which == LINK_RX_BYTES)) {
         ret_t own = long_value(c, which == LINK_TX_BYTES ? 1201 : 1203, v);
         if (own != NOT_SUPPORTED)
             return own;

@@ -115,14 +115,24 @@ static uint16_t gpm_field(unsigned metric, double *scale)
     return 0;
 }
 
+/* Bytes over one link: of a GPU without a field of its own for them, those of the link. */
+static ret_t gpm_number(struct call *c, const struct gpm_request *request, unsigned id, uint16_t field, double *value)
+{
+    int64_t whole;
+    uint32_t kind = request->newer->kind, entity = request->newer->entity;
+    unsigned low = id >= 62 && id < 98, link = low ? (id - 62) / 2 : 18 + (id - 212) / 2;
+    ret_t r = field ? number(&c->t, kind, entity, field, value, &whole) : INVALID_ARGUMENT;
+    if ((low && r == NOT_SUPPORTED) || (id >= 212 && id < 248))
+        r = number(&c->t, KIND_LINK, LINK_ID(kind, entity, link), id % 2 ? 1532 : 1533, value, &whole);
+    return r;
+}
+
 static void gpm_metric(struct call *c, const struct gpm_request *request, struct gpm_metric *metric)
 {
     double scale, value;
-    int64_t whole;
     uint16_t field = gpm_field(metric->id, &scale);
     metric->value = NAN;
-    metric->code = field ? number(&c->t, request->newer->kind, request->newer->entity, field, &value, &whole)
-                         : INVALID_ARGUMENT;
+    metric->code = gpm_number(c, request, metric->id, field, &value);
     if (metric->code == UNKNOWN || request->newer->taken <= request->older->taken)
         metric->code = OK; /* and NaN, of which DCGM makes a blank */
     else if (metric->code == OK)

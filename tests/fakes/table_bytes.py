@@ -234,6 +234,8 @@ class _TableRows:
             yield uuid, GPU, gpu_id, gpu_id
             for vgpu in gpu.vgpus:
                 yield f"{uuid}/vgpu{vgpu.spec.number}", VGPU, vgpu.spec.number, gpu_id
+            for link in gpu.nvlinks:
+                yield f"{uuid}/nvlink{link.spec.number}", LINK, link_id(gpu_id, link.spec.number), gpu_id
             for instance in gpu.instances:
                 yield f"{uuid}/{instance.spec.gi}", GI, instance.entity_id, gpu_id
                 for compute in instance.compute:

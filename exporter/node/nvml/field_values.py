@@ -80,14 +80,17 @@ FIELD_VALUES: Mapping[int, int] = {
     },
     field_ids.NVLINK_ECC_DATA_ERROR_COUNT_TOTAL: pynvml.NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL,
     **{field: _constant(f"NVLINK_COUNT_{name}") for name, field in field_ids.NVLINK_5_COUNTS.items()},
+    field_ids.NVLINK_COUNT_SYMBOL_BER_FLOAT: pynvml.NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER,
+    field_ids.NVLINK_COUNT_EFFECTIVE_BER_FLOAT: pynvml.NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER,
 }
-"""DCGM field -> id of the field value that is the same quantity in the same unit (POWER_USAGE_INSTANT: milliwatts).
+"""DCGM field -> id of the field value that is the same quantity in the same unit (POWER_USAGE_INSTANT: milliwatts;
+the error ratios: mantissa and exponent).
 
 The counters of NVLink 5 are read with the scope ALL_LINKS, the others with scope id 0. For POWER_USAGE_INSTANT that is
 the GPU's own power (NVML_POWER_SCOPE_GPU); the others have no scope.
 """
 
-OF_ALL_LINKS = frozenset(field_ids.NVLINK_5_COUNTS.values())
+OF_ALL_LINKS = frozenset({*field_ids.NVLINK_5_COUNTS.values(), *field_ids.NVLINK_BIT_ERROR_RATIOS})
 """The fields of FIELD_VALUES with the scope ALL_LINKS."""
 
 NVLINK_KIB: Mapping[str, int] = {
@@ -137,12 +140,18 @@ def read_field_values(handle: Any, requests: list[tuple[int, int]]) -> list[tupl
 
 
 def _field_value(record: Any) -> RawValue | RejectedValue:
-    # The call succeeds as a whole; each record has a return code of its own. A driver that does not have the id
-    # returns "invalid argument" for it.
-    code = NOT_SUPPORTED if record.nvmlReturn == INVALID_ARGUMENT else record.nvmlReturn
+    return union_value(record.nvmlReturn, record.valueType, record.value)
+
+
+def union_value(code: int, kind: int, union: Any) -> RawValue | RejectedValue:
+    """Return one value of a call that succeeds as a whole, in which each value has a return code and a type of its own.
+
+    A driver that does not have the id returns "invalid argument" for it. Raises as `read_call` does.
+    """
+    code = NOT_SUPPORTED if code == INVALID_ARGUMENT else code
     if code:
         return rejected(code)
-    if record.valueType >= len(_FIELD_VALUE_MEMBER):
+    if kind >= len(_FIELD_VALUE_MEMBER):
         return RejectedValue(RejectionReason.NOT_SUPPORTED)
-    raw: RawValue = getattr(record.value, _FIELD_VALUE_MEMBER[record.valueType])
+    raw: RawValue = getattr(union, _FIELD_VALUE_MEMBER[kind])
     return raw

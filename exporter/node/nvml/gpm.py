@@ -8,7 +8,7 @@ rates are MiB/s.
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ MIN_SAMPLE_SECONDS = 0.1
 DECODERS = range(8)
 """Numbers of video decoders, and of JPEG decoders."""
 LINKS = range(18)
-"""Numbers of NVLinks with a field of their own."""
+"""Numbers of NVLinks that have a field of the GPU."""
 
 RATIOS: Mapping[int, int] = {
     field_ids.GR_ENGINE_ACTIVE: pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL,
@@ -61,6 +61,18 @@ RATES: Mapping[int, int] = {
 """DCGM field -> GPM metric in MiB/s; the field is bytes per second."""
 
 FIELDS = frozenset(RATIOS) | frozenset(RATES)
+
+
+def _metric_of_links(direction: str) -> tuple[int, ...]:
+    numbers = range(pynvml.NVML_NVLINK_MAX_LINKS)
+    return tuple(getattr(pynvml, f"NVML_GPM_METRIC_NVLINK_L{n}_{direction}_PER_SEC") for n in numbers)
+
+
+LINK_RATES: Mapping[int, tuple[int, ...]] = {
+    field_ids.NVLINK_TX_BYTES_PER_LINK: _metric_of_links("TX"),
+    field_ids.NVLINK_RX_BYTES_PER_LINK: _metric_of_links("RX"),
+}
+"""DCGM field of an NVLink, in bytes per second -> the GPM metric in MiB/s of each link of a GPU."""
 MIB = 1 << 20
 
 SampleKey = tuple[str, int, tuple[str, ...]]
@@ -133,12 +145,20 @@ class Gpm:
         with another reason when NVML fails. Raises GpuLostError when the GPU is lost, SourceError when NVML as a whole
         fails.
         """
+        raws = self.metrics(key, gpu_handle, [RATIOS.get(field) or RATES[field] for field in fields])
+        return {
+            field: raw if isinstance(raw, RejectedValue) else gpm_value(field, raw)
+            for field, raw in zip(fields, raws, strict=True)
+        }
+
+    def metrics(self, key: SampleKey, gpu_handle: Any, ids: Sequence[int]) -> list[float | RejectedValue]:
+        """Take a sample as `read` does, and return these GPM metrics in their own unit."""
         try:
             if not self._sample(key, gpu_handle):
-                return dict.fromkeys(fields, RejectedValue(RejectionReason.BLANK))
-            return self._compare(self._pairs[key], fields)
+                return [RejectedValue(RejectionReason.BLANK)] * len(ids)
+            return self._compare(self._pairs[key], ids)
         except pynvml.NVMLError as error:
-            return dict.fromkeys(fields, rejected(error.value))
+            return [rejected(error.value)] * len(ids)
 
     def _sample(self, key: SampleKey, gpu_handle: Any) -> bool:
         """Take this collection's sample. Returns whether it can be compared with the one before."""
@@ -159,18 +179,16 @@ class Gpm:
         pair.older, pair.newer, pair.taken_at = pair.newer, pair.older, self._clock()
         return True
 
-    def _compare(self, pair: SamplePair, fields: Collection[int]) -> dict[int, NvmlValue]:
+    def _compare(self, pair: SamplePair, ids: Sequence[int]) -> list[float | RejectedValue]:
         request = self._request
         request.version = pynvml.NVML_GPM_METRICS_GET_VERSION
-        request.numMetrics = len(fields)
+        request.numMetrics = len(ids)
         request.sample1, request.sample2 = pair.older, pair.newer
-        for position, field in enumerate(fields):
-            request.metrics[position].metricId = RATIOS.get(field) or RATES[field]
+        for position, metric_id in enumerate(ids):
+            request.metrics[position].metricId = metric_id
         pynvml.nvmlGpmMetricsGet(request)  # each metric has a return code of its own
-        return {
-            field: rejected(metric.nvmlReturn) if metric.nvmlReturn else gpm_value(field, metric.value)
-            for field, metric in zip(fields, request.metrics, strict=False)
-        }
+        metrics = request.metrics[: len(ids)]
+        return [rejected(metric.nvmlReturn) if metric.nvmlReturn else metric.value for metric in metrics]
 
     def keep_only(self, keys: Collection[SampleKey]) -> None:
         """Free the samples of all keys that are not in `keys`."""

@@ -92,7 +92,7 @@ class GpuReader:
         self._index, self._memory = index, memory
         self._events = XidEvents(memory.xids)
         self._reader = DeviceReader(clock, memory.nvlink, memory.pcie)
-        self._links = LinkReader(memory.nvlink)
+        self._links = LinkReader(memory.nvlink, clock)
         self._planned: tuple[tuple[Device, ...], tuple[WantedField, ...], tuple[ReadRequest, ...]] = ((), (), ())
 
     def read(self, request: GpuRequest) -> GpuReadings:
@@ -106,6 +106,7 @@ class GpuReader:
             raise
         except Exception as error:  # noqa: BLE001 - also a defect costs one GPU, never the others
             self._reader.keep_only(())
+            self._links.forget_samples()
             return GpuReadings(self._index, failure=error)
         readings = GpuReadings(self._index, found, values=[{} for _ in found.devices])
         with readings.costs_only_this():
@@ -133,6 +134,7 @@ class GpuReader:
         """Free what belongs to the session, before it is closed."""
         self._events.close()
         self._reader.close()
+        self._links.forget_samples()
 
     def _read_found(self, request: GpuRequest, readings: GpuReadings, found: DiscoveredGpu) -> None:
         self._reader.keep_only([each.device for each in found.devices])

@@ -151,9 +151,19 @@ def _mebibytes(count: Any) -> int:
     return int(count) >> 20
 
 
+def _bit_error_ratio(encoded: Any) -> float:
+    """Decode a mantissa (bits 8 to 11) and the negative power of ten that it is of (bits 0 to 7), as in `nvml.h`.
+
+    15 and 255 together mean that there was no error (DCGM 4.6.0, source).
+    """
+    mantissa, exponent = int(encoded) >> 8 & 0xF, int(encoded) & 0xFF
+    return 0.0 if (mantissa, exponent) == (15, 255) else float(f"{mantissa}e-{exponent}")
+
+
 CONVERSIONS: Mapping[int, Callable[[Any], RawValue]] = {
     **dict.fromkeys(_IN_MILLIWATTS, _watts),
     **dict.fromkeys(_IN_BYTES, _mebibytes),
+    **dict.fromkeys(field_ids.NVLINK_BIT_ERROR_RATIOS, _bit_error_ratio),
 }
 """DCGM field -> the conversion from NVML's unit, where the units differ."""
 

@@ -27,7 +27,6 @@ NOT_IN_NVML = {
     **dict.fromkeys(_each((571, 577)), "where the GPU is in the rack"),
     **dict.fromkeys(_each((1080, 1096)), "counters that DCGM has since 4.4 and 4.6"),
     **dict.fromkeys(_each((1425, 1442)), "power smoothing"),
-    **dict.fromkeys(_each(1216, 1218), "the engine computes it from how the driver encodes 1215 and 1217"),
     **dict.fromkeys(_each(1502, 1503), "the engine runs a program that asks IMEX"),
     **dict.fromkeys(_each(1507), "no field value of NVML is the same quantity"),
     **dict.fromkeys(_each((1600, 1612)), "the same in base units, which no engine up to 4.6.0 has"),

@@ -146,8 +146,8 @@ def test_constants_of_several_fields_are_the_ids_of_the_fields_of_those_names():
     assert by_name == {name: fields_by_name()[name].id for name in by_name}
 
 
-NO_IDS = {0, 1, 2, 8, 12, 16, 18, 20, 100, 1000, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF}
-"""Numbers of conversions, shifts, decoders, links and blank values."""
+NO_IDS = {0, 1, 2, 8, 12, 15, 16, 18, 20, 100, 255, 1000, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF}
+"""Numbers of conversions, shifts, masks, decoders, links and blank values."""
 
 
 @pytest.mark.parametrize("module", ["calls", "field_values", "values", "gpm"])

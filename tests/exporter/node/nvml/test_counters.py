@@ -132,6 +132,25 @@ def test_what_nvlink_5_counts_over_all_links_is_read_with_the_scope_of_all_links
     assert readings.rejections == ()
 
 
+@pytest.mark.parametrize(
+    ("encoded", "ratio"),
+    [(0x30C, 3e-12), (0x10F, 1e-15), (0xA06, 1e-5), (0x0FF, 0.0), (0x100, 1.0), (0xFFF, 0.0), (0xFFFE30C, 3e-12)],
+)
+def test_bit_error_ratios_of_all_links_are_decoded(scenario_table, open_source, encoded, ratio):
+    scenario_table(gpus("blackwell", {1215: encoded, 1217: 0x10C}))
+    readings = open_source(1215, 1216, 1217, 1218).read()
+    assert column(readings, 1216) == [pytest.approx(ratio, rel=1e-12)] * 8
+    assert column(readings, 1218) == [pytest.approx(1e-12)] * 8
+    assert column(readings, 1215) == [encoded] * 8
+
+
+def test_a_bit_error_ratio_above_one_is_out_of_range_and_one_that_is_not_counted_is_absent(scenario_table, open_source):
+    scenario_table(gpus("blackwell", {1215: 0x200}))
+    readings = open_source(1216, 1218).read()
+    assert counted(readings, 1216) == {"out_of_range": 8}
+    assert counted(readings, 1218) == {"not_supported": 8}
+
+
 def test_gpus_with_older_links_do_not_have_those_counts(scenario_table, open_source):
     scenario_table(gpus("hopper", {150: 40}))
     readings = open_source(1201, 1206, 1404, 150).read()

@@ -132,3 +132,76 @@ def test_a_lost_gpu_has_no_links(scenario_table, open_source):
     assert readings.down == (uuid,)
     assert readings.links == (Link(1, 0),)
     assert of_links(readings) == {(1, 0, 1525): 11}
+
+
+NO_KIB = [CallFault("nvmlDeviceGetFieldValues", field=field, status=3) for field in ("843", "897")]
+
+
+def blackwell(*links, faults=()):
+    scenario = with_links(*links, faults=faults)
+    devices = tuple(msgspec.structs.replace(gpu, architecture="blackwell") for gpu in scenario.document.devices)
+    return Scenario("links", msgspec.structs.replace(scenario.document, devices=devices))
+
+
+def test_bandwidth_of_a_link_of_nvlink_5_is_that_of_its_counters_in_bytes(scenario_table, open_source):
+    scenario_table(blackwell(link(0), link(17), faults=NO_KIB))
+    source = open_source(*RATES)
+    assert set(of_links(source.read()).values()) == {None}
+    time.sleep(0.02)  # the fake library's counters grow with the real time
+    found = of_links(source.read())
+    for (_, number, field), value in found.items():
+        both = 2 * number if field == 1529 else number
+        assert value == pytest.approx(RATES[field] + both, rel=0.02)
+    assert len(found) == 2 * 2 * 3
+
+
+def test_a_link_without_any_counter_of_bytes_has_no_bandwidth(scenario_table, open_source):
+    scenario_table(with_links(link(0), faults=NO_KIB))  # Hopper has none in bytes
+    readings = open_source(*RATES).read()
+    assert set(of_links(readings).values()) == {None}
+    assert counted(readings, 1530) == {"not_supported": 2}
+
+
+def test_bytes_over_a_link_come_from_two_gpm_samples(scenario_table, open_source, clock):
+    sent, received = 1532, 1533
+    scenario_table(with_links(*(link(n, **{"1532": 4096 << 20, "1533": 1024 << 20}) for n in (0, 17, 18, 35))))
+    source = open_source(sent, received, 1002)
+    first = source.read()
+    assert set(of_links(first).values()) == {None}
+    assert counted(first, sent) == {"blank": 8}
+    clock.now += 1
+    found = of_links(source.read())
+    # The value that `link` gives is greater by the number of the link; GPM gives MiB.
+    assert {(number, field): round(value / 2**20) for (_, number, field), value in found.items()} == {
+        (number, field): mib for number in (0, 17, 18, 35) for field, mib in ((sent, 4096), (received, 1024))
+    }
+
+
+def test_gpm_samples_of_links_and_of_the_gpu_do_not_disturb_each_other(scenario_table, open_source, clock):
+    scenario_table(with_links(link(0, **{"1532": 5 << 20})))
+    source = open_source(1532, 1002)
+    source.read()
+    clock.now += 1
+    readings = source.read()
+    assert of_links(readings) == {(0, 0, 1532): 5 << 20, (1, 0, 1532): 5 << 20}
+    assert None not in column(readings, 1002)
+
+
+def test_a_gpu_that_was_lost_has_no_rate_over_its_absence(scenario_table, open_source, clock):
+    uuid = load("whole").document.devices[0].uuid
+    lost = GpuLoss(uuid, at=10, for_=10)
+    table = scenario_table(with_links(link(0, **{"1532": 5 << 20}), faults=[lost]))
+    source = open_source(1532)
+    for t in (0, 1, 11):
+        table.tick(t)
+        source.read()
+        clock.now += 1
+    table.tick(21)
+    clock.now += 120
+    assert of_links(source.read())[0, 0, 1532] is None
+
+
+@pytest.mark.parametrize("status", [3, 13])
+def test_without_gpm_links_have_no_bytes(scenario_table, open_source, status):
+    scenario_table(with_links(link(0), faults=[CallFault("nvmlGpmQueryDeviceSupport", status=status)]))
+    assert counted(open_source(1532).read(), 1532) == {"not_supported": 2}

@@ -78,7 +78,7 @@ def test_every_field_of_the_default_file_has_a_value_on_hopper(scenario_table, o
     assert set(first) == set(ids)
 
 
-FROM_THE_DEVICE = {1, 2, 4, 5, 50, 52, 53, 54, 55, 57, 63, 67, 69, 85, 94, 254, 526}
+FROM_THE_DEVICE = {1, 2, 4, 5, 50, 52, 53, 54, 55, 57, 63, 67, 69, 85, 94, 254, 526, 1216, 1218}
 ONE_COUNTER = {1420: 240, 1421: 242}
 """DCGM field -> the other DCGM field that is the same NVML counter."""
 
