@@ -33,12 +33,12 @@ TIMED_OUT = -29
 NOT_UTF_8 = "\udcff"
 """In a scenario: the byte 0xFF."""
 VALUES = 8 * 24
-"""Of eight healthy GPUs: the rows of the default file but vGPU license, which NVML does not have."""
+"""Of eight healthy GPUs: the rows of the default file but vGPU license."""
 
 
 def settled(node):
     """The exposition of a running exporter once every series is there."""
-    return Exposed(node.wait_for(lambda s: len(s.dcgm()) >= VALUES and s.up("kubelet"), "every series").text)
+    return Exposed(node.wait_for(lambda s: len(s.measured()) >= VALUES and s.up("kubelet"), "every series").text)
 
 
 def of_gpu(exposed, uuid):

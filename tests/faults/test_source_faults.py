@@ -48,7 +48,7 @@ def settled(node):
 
 def with_rates(node):
     """The same with NVML, where rates need two collections."""
-    return Exposed(node.wait_for(lambda scrape: len(scrape.dcgm()) == VALUES, "rates").text)
+    return Exposed(node.wait_for(lambda scrape: len(scrape.measured()) == VALUES, "rates").text)
 
 
 def assert_recovers(row, node, before):

@@ -28,7 +28,7 @@ def started(exporter, source):
         node.kubelet.start()
         build(node.libraries)
         node.wait_until_up()
-    before = Exposed(node.wait_for(lambda s: len(s.dcgm()) >= VALUES, "every value").text)
+    before = Exposed(node.wait_for(lambda s: len(s.measured()) >= VALUES, "every value").text)
     assert len(opened_gpus(node.process.pid)) >= 8
     return node, before
 

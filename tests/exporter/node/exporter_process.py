@@ -58,6 +58,10 @@ class Scrape:
         """Every DCGM-named series, without its value."""
         return {line.rpartition(" ")[0] for line in self.text.splitlines() if line.startswith("DCGM_")}
 
+    def measured(self) -> set[str]:
+        """The same but for the vGPU license, which no scenario has and NVML always gives."""
+        return {series for series in self.dcgm() if not series.startswith("DCGM_FI_DEV_VGPU_LICENSE_STATUS")}
+
     def value(self, metric: str) -> float | None:
         found = self.series(metric)
         return found[0][1] if found else None

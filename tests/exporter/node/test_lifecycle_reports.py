@@ -43,7 +43,7 @@ def settle(node):
     if not any(node.libraries.iterdir()):
         build(node.libraries)
         node.kubelet.start()
-    return node.wait_for(lambda s: len(s.dcgm()) >= VALUES and s.up("kubelet"), "every value")
+    return node.wait_for(lambda s: len(s.measured()) >= VALUES and s.up("kubelet"), "every value")
 
 
 def threads(pid):
