@@ -15,7 +15,7 @@ from exporter.node.devices.computed_metrics import P2P_STATUS
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
 from exporter.node.devices.read_plan import ReadRequest, plan, unique
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.readings import Readings, XidReport
 from exporter.node.devices.validity import age_limit
 from exporter.node.nvml import gpm
 from exporter.node.nvml.batches import assemble, assemble_parts
@@ -54,7 +54,8 @@ class NvmlSource:
 
     GPM needs two samples. `patience` is how many seconds a read may wait for the second sample of a device that was
     not sampled before; with 0 that device has no engine activity in its first collection. `unbound` is called, in
-    another thread, when the driver is to be unbound from a GPU; without it that is not watched.
+    another thread, when the driver is to be unbound from a GPU, with the XIDs that may not have arrived; without it
+    that is not watched.
     """
 
     name = "nvml"
@@ -67,7 +68,7 @@ class NvmlSource:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         patience: float = gpm.MIN_SAMPLE_SECONDS,
-        unbound: Callable[[], None] | None = None,
+        unbound: Callable[[Sequence[XidReport]], None] | None = None,
     ) -> None:
         self._fields, self._wanted = config.fields, {field.id: field for field in unique(config.fields)}
         self._interval, self._clock, self._wall, self._patience = config.interval, clock, wall, patience
@@ -130,7 +131,8 @@ class NvmlSource:
     def _watch_driver(self) -> None:
         """Watch the driver while NVML has the GPUs open: also after a failure, while a call that hangs uses them."""
         if self._unbound is not None and self._driver_events is None and self._session.has_gpus_open:
-            self._driver_events = DriverEvents(self._unbound)
+            unbound, xids = self._unbound, self._gpu_memory.xids
+            self._driver_events = DriverEvents(lambda: unbound(xids.unconfirmed()))
 
     def _end_driver_events(self) -> None:
         """End the watch, whose event set a shutdown of NVML frees."""

@@ -35,6 +35,8 @@ class XidMemory:
         self._latest = 0.0
         self._reports: dict[tuple[str, int, int], XidReport] = {}
         """By UUID, code and whole second: a storm of one code needs no more memory than one XID in each second."""
+        self._taken: tuple[XidReport, ...] = ()
+        """What was taken last."""
 
     def record(self, uuid: str, code: int) -> None:
         """Note that a GPU has an XID now."""
@@ -61,7 +63,13 @@ class XidMemory:
         """Return the XIDs that came since the last call, in the order of their times."""
         with self._lock:
             reports, self._reports = self._reports, {}
-        return tuple(sorted(reports.values(), key=lambda report: report.at))
+            self._taken = tuple(sorted(reports.values(), key=lambda report: report.at))
+            return self._taken
+
+    def unconfirmed(self) -> tuple[XidReport, ...]:
+        """Return those that came since, and before them those taken last, which may not have arrived."""
+        with self._lock:
+            return (*self._taken, *sorted(self._reports.values(), key=lambda report: report.at))
 
 
 class XidEvents:

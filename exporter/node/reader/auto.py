@@ -15,6 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -30,7 +31,7 @@ from exporter.node.devices.device_source import (
 )
 from exporter.node.devices.readings import Readings
 from exporter.node.reader.host_engine import HostEngine, Waiter
-from exporter.node.reader.openers import open_dcgm, open_nvml
+from exporter.node.reader.openers import Leave, open_dcgm, open_nvml
 from exporter.node.reader.reasons import ReaderReason
 from exporter.source import SourceError
 
@@ -46,7 +47,11 @@ FIRST_ANSWER_SECONDS = 8.0
 """How long an engine may take that accepts the connection but is not chosen yet, before NVML is read. A connect alone
 takes 3 s at most; the reader process has 10 s for a reply, in which NVML must answer too."""
 
-OPENERS: Mapping[Choice, Opener] = {"host engine": open_dcgm, "embedded engine": open_dcgm, "nvml": open_nvml}
+
+def openers_of(leave: Leave) -> Mapping[Choice, Opener]:
+    """Return what opens each source; `leave` ends this process when the driver is unbound from a GPU."""
+    dcgm = partial(open_dcgm, leave=leave)
+    return {"host engine": dcgm, "embedded engine": dcgm, "nvml": partial(open_nvml, leave=leave)}
 
 
 class AutoSource:
@@ -58,7 +63,7 @@ class AutoSource:
     def __init__(
         self,
         config: ReaderConfig,
-        openers: Mapping[Choice, Opener] = OPENERS,
+        openers: Mapping[Choice, Opener],
         listening: Callable[[], str | None] = listening_engine,
         others: Callable[[], tuple[int, ...]] = other_engines,
         clock: Callable[[], float] = time.monotonic,

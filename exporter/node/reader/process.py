@@ -4,6 +4,7 @@ The reader process loads the native libraries (see __main__.py). Nothing here wa
 when that process hangs.
 """
 
+import contextlib
 import os
 import select
 import signal
@@ -14,7 +15,16 @@ from collections.abc import Sequence
 import msgspec
 
 from exporter.node.devices.device_source import ReaderConfig, WantedField
-from exporter.node.reader.protocol import PIPE_BYTES, FrameBuffer, ProtocolError, ReaderReply, ReaderRequest, frame
+from exporter.node.devices.readings import XidReport
+from exporter.node.reader.protocol import (
+    ENDING,
+    PIPE_BYTES,
+    FrameBuffer,
+    ProtocolError,
+    ReaderReply,
+    ReaderRequest,
+    frame,
+)
 
 KILL_SECONDS = 0.5
 """How long to wait for a killed process to end. One in uninterruptible sleep (a driver call that hangs in the kernel)
@@ -58,6 +68,8 @@ class ReaderProcess:
         """When the request that has no reply yet was made; None when every request has one."""
         self.has_read = False
         """Whether a reply had readings; until then the process may still be opening its source."""
+        self.xids_left: tuple[XidReport, ...] = ()
+        """What a process that ended by itself has handed over."""
 
     @property
     def pid(self) -> int:
@@ -77,12 +89,12 @@ class ReaderProcess:
         Returns None when the monotonic time `until` has come or the descriptor `wake` is readable. Raises
         ReaderCrashedError when the process has ended, and ProtocolError for anything that is not that reply.
         """
-        while (body := self._received.next()) is None:
+        while (reply := self._next_reply()) is None:
             ready = self._poll(until, wake)
             if not ready or wake in ready:
                 return None
             self._transfer(ready)
-        return self._reply(body)
+        return reply
 
     def stop(self, grace: float) -> bool:
         """Close the pipes, which ends the process, and kill it if it still runs after `grace` seconds.
@@ -123,11 +135,21 @@ class ReaderProcess:
                 raise self._crashed()
             self._received.feed(data)
 
-    def _reply(self, body: bytes) -> ReaderReply:
+    def _next_reply(self) -> ReaderReply | None:
+        """Return the reply to the last request if all of it has arrived. Raises ProtocolError."""
+        while (body := self._received.next()) is not None:
+            if (reply := self._reply(body)) is not None:
+                return reply
+        return None
+
+    def _reply(self, body: bytes) -> ReaderReply | None:
         try:
             reply = self._decode(body)
         except msgspec.MsgspecError as error:
             raise ProtocolError(f"the reader process's reply cannot be decoded: {error}") from error
+        if reply.id == ENDING:
+            self.xids_left = reply.xids
+            return None
         if reply.id != self._request_id or self.requested_at is None:
             raise ProtocolError(f"the reader process replied to request {reply.id}, the last was {self._request_id}")
         self.requested_at = None
@@ -136,11 +158,21 @@ class ReaderProcess:
 
     def _crashed(self) -> ReaderCrashedError:
         self._ends_within(KILL_SECONDS)  # a process closes its pipes a moment before its status is known
+        self._take_last()
         code = self._process.poll()
         if code is None:
             return ReaderCrashedError("the reader process closed its pipe")
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
         return ReaderCrashedError(f"the reader process {self.pid} ended {how}", code)
+
+    def _take_last(self) -> None:
+        """Take what an ended process has written last. A reply comes too late; its XIDs are handed over again."""
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._stdout.fileno(), PIPE_BYTES):
+                self._received.feed(data)
+        with contextlib.suppress(ProtocolError):
+            while self._next_reply() is not None:
+                continue
 
     def _ends_within(self, seconds: float) -> bool:
         try:

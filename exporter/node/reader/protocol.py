@@ -1,22 +1,27 @@
 """The protocol between the parent process and the reader process: length-prefixed msgpack messages on two pipes.
 
 The parent process sends one ReaderConfig, then ReaderRequests. The reader process sends one ReaderReply for each
-request, in the order of the requests.
+request, in the order of the requests. Where it ends by itself, one more may follow, with what no reply has had.
 """
 
+import contextlib
 import os
 import struct
+import threading
 
 import msgspec
 
 from exporter.node.devices.device_source import SourceChoice, WantedField
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.readings import Readings, XidReport
 
 FRAME_LIMIT = 64 * 1024 * 1024
 """Largest body in bytes. A larger length was not written by our own code, such as text that a library printed."""
 
 PIPE_BYTES = 64 * 1024
 """Capacity of a pipe on Linux unless it is changed (pipe(7)): one `read` never returns more."""
+
+ENDING = 0
+"""The id of a reply to no request: the process ends. Requests are numbered from 1."""
 
 _LENGTH = struct.Struct(">I")
 """A pipe is a stream: a read may end inside a message. So each message is preceded by its length, big-endian."""
@@ -40,6 +45,8 @@ class ReaderReply(msgspec.Struct, frozen=True, array_like=True):
     message: str = ""
     choice: SourceChoice | None = None
     """What the source `auto` has chosen."""
+    xids: tuple[XidReport, ...] = ()
+    """Of a process that ends: the XIDs that no reply has had, and perhaps some that one had."""
 
 
 class ProtocolError(Exception):
@@ -73,6 +80,27 @@ class FrameBuffer:
         body = bytes(self._bytes[_LENGTH.size : end])
         del self._bytes[:end]
         return body
+
+
+class ReplyPipe:
+    """The pipe of the replies, as the reader process writes to it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+
+    def write(self, body: bytes) -> None:
+        """Write one frame, however long that takes."""
+        with self._lock:
+            write_frame(self._descriptor, body)
+
+    def write_last(self, body: bytes) -> None:
+        """Write the last frame, from any thread and without waiting: not while a reply is written that nobody reads."""
+        if not self._lock.acquire(blocking=False):
+            return
+        os.set_blocking(self._descriptor, False)
+        with contextlib.suppress(OSError):
+            os.write(self._descriptor, frame(body))
 
 
 def read_frame(descriptor: int) -> bytes | None:

@@ -4,14 +4,17 @@ A reply has the devices and their samples, or the reason why the source could no
 """
 
 import logging
+from functools import partial
 
 import msgspec
 
 from exporter.node.devices.device_source import DeviceSource, ReaderConfig, SourceChoice
 from exporter.node.devices.readings import Readings
-from exporter.node.reader.protocol import ReaderReply, ReaderRequest, read_frame, write_frame
+from exporter.node.reader.openers import Leave
+from exporter.node.reader.protocol import ReaderReply, ReaderRequest, ReplyPipe, read_frame
 from exporter.node.reader.reasons import ReaderReason
 from exporter.node.reader.sources import open_source
+from exporter.node.reader.unbound import end_process
 from exporter.source import SourceError
 
 _log = logging.getLogger(__name__)
@@ -26,12 +29,13 @@ def serve(requests: int, replies: int) -> None:
     first = read_frame(requests)
     if first is None:
         return
-    responder = _RequestResponder(msgspec.msgpack.decode(first, type=ReaderConfig))
+    pipe = ReplyPipe(replies)
+    responder = _RequestResponder(msgspec.msgpack.decode(first, type=ReaderConfig), partial(end_process, pipe))
     encode = msgspec.msgpack.Encoder().encode
     decode = msgspec.msgpack.Decoder(ReaderRequest).decode
     try:
         while (body := read_frame(requests)) is not None:
-            write_frame(replies, encode(responder.reply(decode(body))))
+            pipe.write(encode(responder.reply(decode(body))))
     finally:
         responder.close()
 
@@ -39,8 +43,8 @@ def serve(requests: int, replies: int) -> None:
 class _RequestResponder:
     """Replies to requests from the configured source, which is opened for the first of them."""
 
-    def __init__(self, config: ReaderConfig) -> None:
-        self._config = config
+    def __init__(self, config: ReaderConfig, leave: Leave) -> None:
+        self._config, self._leave = config, leave
         self._source: DeviceSource | None = None
 
     def reply(self, request: ReaderRequest) -> ReaderReply:
@@ -64,7 +68,7 @@ class _RequestResponder:
         return self._source.choice if self._source is not None else None
 
     def _read(self, request: ReaderRequest) -> Readings:
-        self._source = self._source or open_source(self._config)
+        self._source = self._source or open_source(self._config, self._leave)
         if request.fields is not None:
             self._source.want(request.fields)
         return self._source.read()

@@ -1,23 +1,23 @@
 """Opens a source of device readings by its name. Each module is imported only when its source is configured."""
 
 from exporter.node.devices.device_source import DeviceSource, ReaderConfig
-from exporter.node.reader.openers import open_dcgm, open_nvml
+from exporter.node.reader.openers import Leave, open_dcgm, open_nvml
 
 
-def open_source(config: ReaderConfig) -> DeviceSource:
+def open_source(config: ReaderConfig, leave: Leave) -> DeviceSource:
     """Make the configured source. No native library is loaded before its first read."""
     match config.source:
         case "dcgm":
             from exporter.node.dcgm.host_engine.running_engines import engine_beside  # noqa: PLC0415 - a reader loads only what it reads
 
-            return open_dcgm(config, engine_beside)
+            return open_dcgm(config, leave, engine_beside)
         case "nvml":
-            return open_nvml(config)
+            return open_nvml(config, leave)
         case "simulated":
             from exporter.node.simulation.source import SimulatedSource  # noqa: PLC0415 - a reader loads only what it reads
 
             return SimulatedSource(config)
         case "auto":
-            from exporter.node.reader.auto import AutoSource  # noqa: PLC0415 - a reader loads only what it reads
+            from exporter.node.reader.auto import AutoSource, openers_of  # noqa: PLC0415 - a reader loads only what it reads
 
-            return AutoSource(config)
+            return AutoSource(config, openers_of(leave))

@@ -212,6 +212,7 @@ class Reader:
 
     def _crashed(self, process: ReaderProcess, error: ReaderCrashedError) -> SourceError:
         """Handle a process that has ended, and return the error to raise. To have let go of a GPU is no failure."""
+        self._late_xids += process.xids_left
         if error.status != UNBOUND_STATUS:
             return self._killed(process, ReaderReason.CRASHED, str(error))
         self._process = None

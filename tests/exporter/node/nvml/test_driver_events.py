@@ -7,10 +7,10 @@ import pynvml
 import pytest
 
 from exporter.node.nvml.driver_events import DriverEvents
-from exporter.node.simulation.document import CallFault, GpuLoss
+from exporter.node.simulation.document import CallFault, GpuLoss, XidEvent
 from exporter.node.simulation.scenario import load
 from exporter.source import SourceError
-from tests.exporter.node.nvml.fixture import with_events
+from tests.exporter.node.nvml.fixture import wait_for_xids, with_events
 from tests.waiting import until
 
 CREATE, REGISTER, WAIT = "nvmlSystemEventSetCreate", "nvmlSystemRegisterEvents", "nvmlSystemEventSetWait"
@@ -31,12 +31,18 @@ def noticed():
 
 
 @pytest.fixture
-def reading(scenario_table, open_source, noticed):
+def left():
+    """The XIDs that were handed over."""
+    return []
+
+
+@pytest.fixture
+def reading(scenario_table, open_source, noticed, left):
     """Opens a source that has read the GPUs of a scenario with these events; returns it and the scenario's table."""
 
     def start(*events):
         table = scenario_table(with_events("whole", *events))
-        source = open_source(150, unbound=noticed.set)
+        source = open_source(150, 230, unbound=lambda xids: (left.extend(xids), noticed.set()))
         source.read()
         return table, source
 
@@ -60,6 +66,17 @@ def test_that_the_driver_is_unbound_from_any_gpu_is_noticed(watched, noticed):
     assert not noticed.is_set()
     table.tick(11)
     assert noticed.wait(60)
+
+
+def test_the_xids_since_the_last_reading_and_in_it_are_handed_over(watched, noticed, left):
+    table, source = watched(XidEvent(UUIDS[3], 5, 31), XidEvent(UUIDS[3], 8, 79), unbound(3, 10))
+    table.tick(6)
+    wait_for_xids(source, 31)
+    table.tick(9)
+    until(lambda: [report.code for report in source._gpu_memory.xids.unconfirmed()][-1:] == [79])
+    table.tick(11)
+    until(noticed.is_set)
+    assert [(report.uuid, report.code) for report in left] == [(UUIDS[3], 31), (UUIDS[3], 79)]
 
 
 def test_it_is_noticed_while_a_call_hangs(watched, noticed):

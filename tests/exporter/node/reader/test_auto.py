@@ -9,9 +9,11 @@ import pytest
 from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
 from exporter.node.devices.readings import Readings
-from exporter.node.reader.auto import OPENERS, PATIENCE_SECONDS, AutoSource
+from exporter.node.reader.auto import PATIENCE_SECONDS, AutoSource, openers_of
 from exporter.node.reader.reasons import ReaderReason
 from exporter.source import SourceError
+
+OPENERS = openers_of(lambda xids: None)
 
 CONFIG = ReaderConfig("auto", (), DEFAULT_INTERVAL_SECONDS)
 NAMED = ReaderConfig("auto", (), DEFAULT_INTERVAL_SECONDS, remote="dcgm:5555")

@@ -1,12 +1,21 @@
 """The protocol on the pipes: frames that are complete, cut, too long or without an end."""
 
 import os
+import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.node.reader.protocol import FRAME_LIMIT, FrameBuffer, ProtocolError, frame, read_frame, write_frame
+from exporter.node.reader.protocol import (
+    FRAME_LIMIT,
+    FrameBuffer,
+    ProtocolError,
+    ReplyPipe,
+    frame,
+    read_frame,
+    write_frame,
+)
 
 
 @given(bodies=st.lists(st.binary(max_size=300), max_size=8), cut=st.integers(1, 50))
@@ -48,4 +57,33 @@ def test_a_blocking_read_of_a_length_over_the_limit_is_an_error():
     with pytest.raises(ProtocolError):
         read_frame(out)
     os.close(into)
+    os.close(out)
+
+
+def test_the_last_frame_comes_through_and_never_waits_for_a_full_pipe():
+    out, into = os.pipe()
+    pipe = ReplyPipe(into)
+    pipe.write(b"reply")
+    pipe.write_last(b"last")
+    assert (read_frame(out), read_frame(out)) == (b"reply", b"last")
+    os.write(into, bytes(1 << 16))
+    ReplyPipe(into).write_last(b"too late")
+    os.close(into)
+    os.close(out)
+
+
+def test_the_last_frame_is_not_written_into_a_reply_that_is_being_written():
+    out, into = os.pipe()
+    pipe = ReplyPipe(into)
+    body = bytes(1 << 20)
+    writing = threading.Thread(target=pipe.write, args=(body,))
+    writing.start()
+    os.read(out, 4)  # the reply has begun, and is too large for the pipe
+    pipe.write_last(b"last")
+    received = bytearray()
+    while len(received) < len(body):
+        received += os.read(out, 1 << 16)
+    writing.join()
+    os.close(into)
+    assert (bytes(received), os.read(out, 1)) == (body, b"")
     os.close(out)
