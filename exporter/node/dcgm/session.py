@@ -5,7 +5,7 @@ configuration. Out: `Readings` (devices, samples, rejected values, problems).
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from exporter.backoff import Backoff
 from exporter.node.dcgm.clocks import Clocks
@@ -28,6 +28,7 @@ from exporter.node.devices import field_ids
 from exporter.node.devices.computed_metrics import HEALTH_STATUS, P2P_STATUS
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, WantedField
+from exporter.node.devices.driver_bindings import DriverBindings
 from exporter.node.devices.read_plan import unique
 from exporter.node.devices.readings import (
     Batch,
@@ -45,14 +46,25 @@ FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
 Also between two attempts to read the UUIDs of compute instances that had none.
 """
 
+ReadBindings = Callable[[Sequence[Device]], DriverBindings]
+
 
 class EngineSession:
     """Reads through one connection. After any SourceError close it, and open another connection and session."""
 
     def __init__(
-        self, connection: EngineConnection, config: ReaderConfig, known: dict[str, Device], clocks: Clocks
+        self,
+        connection: EngineConnection,
+        config: ReaderConfig,
+        known: dict[str, Device],
+        clocks: Clocks,
+        bindings: ReadBindings,
     ) -> None:
-        """`known` is updated: it has every GPU that any session of the source found and that was not replaced."""
+        """`known` is updated: it has every GPU that any session of the source found and that was not replaced.
+
+        `bindings` gives what changes with each binding of the driver to one of these GPUs.
+        """
+        self._bindings, self._bound = bindings, DriverBindings()
         self._connection, self._known, self._clocks = connection, DescribedGpus(known), clocks
         self._live = LiveReader(connection, clocks.wall)
         self._wanted = {field.id: field for field in unique(config.fields)}
@@ -121,10 +133,12 @@ class EngineSession:
 
     def _follow(self, topology: EngineTopology) -> None:
         """Discover and watch again if the topology changed or the last samples were suspect, or retry rejections."""
-        if topology != self._topology:
-            # When a driver is unbound from a GPU or bound to it, the engine closes all GPUs and forgets the watches of
-            # groups that a client made (4.6.0, source).
-            anew = self._topology is not None and self._topology.detached != topology.detached
+        # When a driver is unbound from a GPU or bound to it, the engine closes all GPUs and forgets the watches of
+        # groups that a client made (4.6.0, source). Both may have happened since the last read.
+        rebound = self._bindings(self._inventory.devices) != self._bound
+        if topology != self._topology or rebound:
+            detached = self._topology is not None and self._topology.detached != topology.detached
+            anew = detached or rebound
             self._topology = None  # so that a failure half-way is not taken for a finished discovery
             self._rewatch.reset()  # only watching again what did not change waits longer each time
             self._naming.reset()
@@ -164,6 +178,7 @@ class EngineSession:
         self._inventory = inventory
         self._links = find_links(self._connection, inventory, self._wanted)
         self._sampling.start(inventory, self._links, self._components, anew=anew)
+        self._bound = self._bindings(inventory.devices)
         self._changed = False
         self._rewatch.failed()  # until the samples are found to be good; then `read` resets it
 

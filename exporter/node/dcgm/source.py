@@ -10,12 +10,14 @@ import msgspec
 
 from exporter.backoff import Backoff
 from exporter.node.dcgm.clocks import Clocks
+from exporter.node.dcgm.host_engine.same_machine import on_this_machine
 from exporter.node.dcgm.native.connection import PROBE_SECONDS, EngineConnection
 from exporter.node.dcgm.native.library import DcgmLibrary, open_library
 from exporter.node.dcgm.native.reasons import DcgmReason
-from exporter.node.dcgm.session import EngineSession
+from exporter.node.dcgm.session import EngineSession, ReadBindings
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
+from exporter.node.devices.driver_bindings import DriverBindings, driver_bindings
 from exporter.node.devices.readings import Readings
 from exporter.source import SourceError
 
@@ -52,12 +54,14 @@ class DcgmSource:
         load: Callable[[str | None], DcgmLibrary] = open_library,
         watch_driver: Callable[[], DriverWatch] | None = None,
         beside: Callable[[], str] = str,
+        bindings: ReadBindings = driver_bindings,
     ) -> None:
         """`watch_driver` begins a watch while an embedded engine runs that does not let go of GPUs by itself.
 
-        `beside` says which other engine seems to run here when one is embedded; empty for none.
+        `beside` says which other engine seems to run here when one is embedded; empty for none. `bindings` is asked
+        for the GPUs of this machine.
         """
-        self._beside, self._other = beside, ""
+        self._beside, self._other, self._bindings = beside, "", bindings
         self._watch_driver = watch_driver
         self._driver_watch: DriverWatch | None = None
         self._config, self._clocks, self._load = config, clocks or Clocks(), load
@@ -116,7 +120,9 @@ class DcgmSource:
             self._driver_watch = self._watch_driver()  # before the engine opens any GPU
         self._other = self._beside() if embedded else ""
         connection = EngineConnection(self._library, self._config.remote, probe_seconds)
-        return EngineSession(connection, self._config, self._known, self._clocks)
+        here = embedded or on_this_machine(self._config.remote or "")
+        bindings = self._bindings if here else _unknown_bindings
+        return EngineSession(connection, self._config, self._known, self._clocks, bindings)
 
     def _read(self, session: EngineSession) -> Readings:
         try:
@@ -144,3 +150,8 @@ class DcgmSource:
         self._failure = error
         self._backoff.failed()
         return SourceError(error.reason, str(error))
+
+
+def _unknown_bindings(devices: Sequence[Device]) -> DriverBindings:
+    """Those of another machine, which this one cannot see."""
+    return (0,) * len(devices)

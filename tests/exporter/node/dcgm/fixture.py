@@ -7,6 +7,7 @@ from exporter.node.dcgm.clocks import Clocks
 from exporter.node.dcgm.native.library import open_library
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.driver_bindings import driver_bindings
 from exporter.node.devices.field import fields as known_fields
 from exporter.node.simulation.scenario import load, parse
 from exporter.node.simulation.source import readings as simulated_readings
@@ -90,9 +91,9 @@ class EngineFixture:
         remote = self.socket.address if remote == AT_ITS_SOCKET else remote
         return ReaderConfig("dcgm", wanted(*numbers), interval, remote=remote, libdcgm=str(self.library), **more)
 
-    def source(self, *numbers, load=open_library, **more):
+    def source(self, *numbers, load=open_library, bindings=driver_bindings, **more):
         clocks = Clocks(wall=lambda: self.now, steady=lambda: self.t)
-        self._sources.append(DcgmSource(self.config(*numbers, **more), clocks, load))
+        self._sources.append(DcgmSource(self.config(*numbers, **more), clocks, load, bindings=bindings))
         return self._sources[-1]
 
     def settled(self, source):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.exporter.node.dcgm.fixture import document, gpu_spec, samples_of_gpu, uuid_of
+from tests.exporter.node.dcgm.fixture import AT_ITS_SOCKET, document, gpu_spec, samples_of_gpu, uuid_of
 
 FIELDS = (150, 155, 156, 1004)
 
@@ -32,6 +32,34 @@ def test_a_gpu_that_is_bound_again_between_two_reads_costs_no_gpu_its_values_for
         readings = source.read()
         missing += [t for gpu in range(3) if set(samples_of_gpu(readings, gpu)) != set(FIELDS)]
     assert missing == [] or max(missing) <= 18
+
+
+def missing_values(made, source):
+    """The times from 11 to 30 s at which a GPU lacks a value."""
+    made.at(9.0)
+    made.settled(source)
+    missing = []
+    for t in range(11, 31):
+        made.at(float(t))
+        readings = source.read()
+        missing += [t for gpu in range(3) if set(samples_of_gpu(readings, gpu)) != set(FIELDS)]
+    return missing
+
+
+@pytest.mark.parametrize("remote", [None, AT_ITS_SOCKET])
+def test_on_this_machine_the_new_binding_is_seen_and_everything_is_watched_at_once(engine, remote):
+    made = engine(unbound(10.2, 0.5))
+    source = made.source(*FIELDS, remote=remote, bindings=lambda devices: (1, 2 + made.state.binds, 3))
+    # Profiling fields are blank once after each watch.
+    assert set(missing_values(made, source)) == {11}
+
+
+@pytest.mark.parametrize(("remote", "judged"), [("10.0.0.1:5555", False), (AT_ITS_SOCKET, True), (None, True)])
+def test_only_an_engine_of_this_machine_is_judged_by_the_bindings_of_this_machine(engine, remote, judged):
+    made, asked = engine(), []
+    source = made.source(*FIELDS, remote=remote, bindings=lambda devices: tuple(asked.append(1) or asked))
+    missing = missing_values(made, source)
+    assert (bool(asked), bool(missing)) == (judged, judged)  # they change each time, and all is watched each time
 
 
 def test_while_a_gpu_has_no_driver_it_is_down_and_the_others_are_read(engine):
