@@ -32,6 +32,10 @@ from simulators import objects
 POD_BYTES = 7900
 NODE_BYTES = 15_000
 CHANGES_PER_SECOND = 50
+TELLING = 10
+"""Of so many changes one changes what the watcher keeps of the pod; most changes of a cluster's pods do not."""
+STARTED = b'"startTime": "2026-09-21T14:13:20Z"'
+"""In the text of a running pod."""
 BUDGET_SECONDS, BUDGET_MIB, BUDGET_CPU = 30.0, 300.0, 0.05
 FULL = "0/10000 nodes are available: 9000 Insufficient nvidia.com/gpu, 1000 node(s) had untolerated taint(s)."
 
@@ -128,6 +132,8 @@ class _GeneratedApiHandler(BaseHTTPRequestHandler):
             time.sleep(1 / CHANGES_PER_SECOND if kind == "pods" else 1)
             number += 1
             item = self.cluster.item(kind, number * 7 % self.cluster.counts[kind])
+            if number % TELLING == 0:
+                item = item.replace(STARTED, STARTED[:-4] + b'%02dZ"' % (number // TELLING % 60))
             line = b'{"type":"MODIFIED","object":%b}\n' % item
             self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
         self.wfile.write(b"0\r\n\r\n")

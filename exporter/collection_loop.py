@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
 from exporter.exposition.exposition import Demand, Exposition
+from exporter.exposition.kept_pieces import KeptPieces
 from exporter.exposition.render import render
 from exporter.log import StateLog
 from exporter.snapshot import Snapshot
@@ -106,7 +107,7 @@ class CollectionLoop:
         self._collect = collect
         self._exporter_metrics = exporter_metrics
         self._registry = exporter_metrics.registry()
-        self._demand = Demand(clock)
+        self._demand, self._kept = Demand(clock), KeptPieces()
         self._pace = CollectionPace(interval)
         self._clock = clock
         self._stopping = threading.Event()
@@ -165,7 +166,7 @@ class CollectionLoop:
                 return None
             self._exporter_metrics.observe(snapshot)
             log_health(self._health_log, snapshot)
-            exposition = render(snapshot.families, self._registry, self._demand)
+            exposition = render(snapshot.families, self._registry, self._demand, self._kept)
         except Exception:
             if self._stopping.is_set():
                 return None

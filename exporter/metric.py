@@ -5,9 +5,10 @@ only labels that were made for its metric. The text of labels is formatted once,
 that they describe is first seen, and shared by all its series, so that a collection formats only values.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -159,6 +160,34 @@ class LargeFamily:
 
 
 @dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some samples of a family."""
+
+    of: Hashable
+    """All that they are made of: while it is the same, a renderer may keep what it wrote of them."""
+    make: Callable[[], Iterator[Sample]]
+    """As in `LargeFamily`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkedFamily:
+    """A family whose samples come in chunks, most of which are those of the collection before.
+
+    No two chunks may have samples with equal labels.
+    """
+
+    metric: Metric
+    chunks: Sequence[Chunk]
+    left_out: int = 0
+    """As in `Family`."""
+
+    @property
+    def samples(self) -> Iterator[Sample]:
+        """The samples, made now."""
+        return chain.from_iterable(chunk.make() for chunk in self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
 class Distribution:
     """How often values were up to each bound of a histogram."""
 
@@ -185,7 +214,7 @@ class HistogramFamily:
         return ((labels, sum(found.counts)) for labels, found in self.series)
 
 
-AnyFamily = Family | LargeFamily | HistogramFamily
+AnyFamily = Family | LargeFamily | ChunkedFamily | HistogramFamily
 
 
 def escape(text: str) -> str:

@@ -143,7 +143,8 @@ class ClusterPipeline:
     def _malformed(self, view: ClusterView) -> list[MalformedOverride]:
         """Find the overrides that are ignored now, and log each once."""
         namespaces = [Namespace(name, overrides) for name, overrides in (view.namespaces or {}).items()]
-        found = malformed(view.pods or (), namespaces, view.nodes or (), view.now)
+        pods = (pod for chunk in view.chunks() for pod in chunk.with_overrides)
+        found = malformed(pods, namespaces, view.nodes or (), view.now)
         for each in found:
             self._malformed_log.warning(f"{each.where}: {each.value!r} is not a value of {each.key} and is ignored")
         return found

@@ -15,8 +15,10 @@ from exporter.cluster.kubernetes.store import StoreView
 from exporter.cluster.prices.price import PricesInUse
 from exporter.cluster.scheduling.admission import with_admission
 from exporter.cluster.scheduling.device_claims import DeviceObjects, offered, with_claims
+from exporter.cluster.scheduling.free_capacity import Requested, requested
 from exporter.cluster.scheduling.history import ClusterHistory, PodFailure, PodRejection, Workload
 from exporter.cluster.scheduling.pending_pods import ClusterObjects, PendingPod, pending_pods
+from exporter.cluster.scheduling.pod_chunks import PodChunk, by_name, chunks_of
 from exporter.cluster.scheduling.waits import WaitGroup, Waits
 from exporter.gpu_names import GpuResources
 
@@ -34,6 +36,10 @@ class ClusterView:
     gpus: GpuResources
     pods: tuple[Pod, ...] | None = None
     """GPU pods that are not finished."""
+    pod_chunks: tuple[PodChunk, ...] | None = None
+    """The same pods in chunks, of which most are those of the view before; None where no history made them."""
+    requests: Requested | None = None
+    """The devices that the pods on each node request; None where they were not summed yet."""
     other_pods: tuple[OtherPod, ...] = ()
     """Pods without GPUs that are on a node."""
     rejected: tuple[Pod, ...] = ()
@@ -73,6 +79,14 @@ class ClusterView:
     prices: PricesInUse | None = None
     """What GPUs cost; None without a price list."""
 
+    def chunks(self) -> tuple[PodChunk, ...]:
+        """The GPU pods in chunks, by namespace and name; none while they are not known."""
+        return chunks_of(by_name(self.pods or ()), self.namespaces) if self.pod_chunks is None else self.pod_chunks
+
+    def requested(self) -> Requested:
+        """The devices that the pods on each node request."""
+        return requested(self.pods or ()) if self.requests is None else self.requests
+
     def gpu_nodes(self) -> list[Node]:
         """The nodes that offer GPUs, or should, by name; none while the nodes are not known."""
         found = (node for node in self.nodes or () if node.has_gpus or node.name in self.devices.by_node)
@@ -85,16 +99,19 @@ def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], histo
     every = _records(stores, "pods", Pod)
     controllers = tuple(each for name in _CONTROLLERS for each in _records(stores, name, Controller) or ())
     gpu_pods = None if every is None else with_claims(every, devices)
-    pods = None if gpu_pods is None else with_admission(gpu_pods, controllers)
+    with_failed = None if gpu_pods is None else with_admission(gpu_pods, controllers)
+    pods = None if with_failed is None else tuple(pod for pod in with_failed if pod.phase != "Failed")
+    failed = tuple(pod for pod in with_failed or () if pod.phase == "Failed")
     namespaces = _records(stores, "namespaces", Namespace)
     events = _records(stores, "events", Event)
     view = ClusterView(
         now=now,
         gpus=gpus,
-        pods=None if pods is None else tuple(pod for pod in pods if pod.phase != "Failed"),
+        pods=pods,
+        requests=None if pods is None else requested(pods),
         other_pods=_records(stores, "pods", OtherPod) or (),
-        rejected=tuple(pod for pod in pods or () if pod.rejected),
-        failed=tuple(pod for pod in pods or () if pod.failure),
+        rejected=tuple(pod for pod in failed if pod.rejected),
+        failed=tuple(pod for pod in failed if pod.failure),
         unclear=_unclear(every or (), gpu_pods or ()),
         nodes=_records(stores, "nodes", Node),
         namespaces=None if namespaces is None else {each.name: each.overrides for each in namespaces},
@@ -121,6 +138,7 @@ def objects_of(view: ClusterView) -> ClusterObjects:
         view.devices,
         view.events,
         view.events_known,
+        requests=view.requested(),
         gpu_pools=view.gpu_pools,
         autoscaler=view.autoscaler,
     )
@@ -135,6 +153,7 @@ def with_pending(view: ClusterView, history: ClusterHistory) -> ClusterView:
     _end_what_is_gone(view, history)
     return replace(
         view,
+        pod_chunks=history.chunks.update(view.pods, view.namespaces),
         pending=pending,
         pending_since=history.clocks.update(view.pods, pending, view.now),
         rejections=history.rejections.update(view.rejected, view.unclear),

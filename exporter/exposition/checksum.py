@@ -17,9 +17,9 @@ def joined_crc32(first: int, second: int, second_size: int) -> int:
     return _product(_power(second_size), first) ^ second
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16_384)
 def _power(size: int) -> int:
-    """The power of x by which as many bytes multiply; cached, because most pieces have few sizes."""
+    """The power of x by which as many bytes multiply; cached, because most pieces of an exposition stay as they are."""
     result, base = _ONE, _X8
     while size:
         if size & 1:

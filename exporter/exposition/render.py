@@ -16,9 +16,10 @@ from prometheus_client.registry import Collector
 
 from exporter.exposition.exposition import Demand, Exposition
 from exporter.exposition.histogram_lines import histogram_lines
+from exporter.exposition.kept_pieces import KeptPieces
 from exporter.exposition.page import Piece
 from exporter.exposition.sample_lines import SampleLines
-from exporter.metric import AnyFamily, HistogramFamily, Kind, Metric
+from exporter.metric import AnyFamily, ChunkedFamily, HistogramFamily, Kind, Metric
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # a registry finds a collector by its hash
@@ -54,23 +55,30 @@ class Formatted:
 
 
 def render(
-    families: Iterable[AnyFamily], exporter_metrics: CollectorRegistry, demand: Demand | None = None
+    families: Iterable[AnyFamily],
+    exporter_metrics: CollectorRegistry,
+    demand: Demand | None = None,
+    kept: KeptPieces | None = None,
 ) -> Exposition:
     """Render one collection in the forms that `demand` names; others are made when they are asked for.
 
-    Families without samples are left out; a metric name may appear only once. Raises LabelError when a sample's labels
-    were made for another metric.
+    Families without samples are left out; a metric name may appear only once. `kept` has what the rendering before
+    wrote of chunks. Raises LabelError when a sample's labels were made for another metric.
     """
-    formatted = formatted_samples(families, exporter_metrics)
+    formatted = formatted_samples(families, exporter_metrics, kept)
     return Exposition(formatted.text, formatted.openmetrics, formatted.dropped, demand)
 
 
-def formatted_samples(families: Iterable[AnyFamily], exporter_metrics: CollectorRegistry) -> Formatted:
+def formatted_samples(
+    families: Iterable[AnyFamily], exporter_metrics: CollectorRegistry, kept: KeptPieces | None = None
+) -> Formatted:
     """Format the samples, and read the exporter metrics once: both formats show the same values."""
+    kept = kept or KeptPieces()
+    kept.begin()
     bodies: list[tuple[Metric, tuple[Piece, ...]]] = []
     dropped = 0
     for family in families:
-        body, left_out = _body(family)
+        body, left_out = _body(family, kept)
         dropped += left_out
         if body:
             bodies.append((family.metric, body))
@@ -79,8 +87,11 @@ def formatted_samples(families: Iterable[AnyFamily], exporter_metrics: Collector
     return Formatted(tuple(bodies), fixed, dropped)
 
 
-def _body(family: AnyFamily) -> tuple[tuple[Piece, ...], int]:
+def _body(family: AnyFamily, kept: KeptPieces) -> tuple[tuple[Piece, ...], int]:
     """Write the lines of a family; returns them, and the number of samples left out."""
+    if isinstance(family, ChunkedFamily):
+        written = list(kept.of(family))
+        return tuple(piece for piece, _ in written if piece), sum(dropped for _, dropped in written)
     if isinstance(family, HistogramFamily):
         return (histogram_lines(family),) if family.series else (), 0
     lines = SampleLines(family.metric)

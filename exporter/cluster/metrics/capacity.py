@@ -6,7 +6,7 @@ from exporter.cluster.kubernetes.node_description import labeled_with_gpus
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.cluster.kubernetes.records import Node
 from exporter.cluster.scheduling.capacity import capacities
-from exporter.cluster.scheduling.free_capacity import free_on, requested, with_claimable
+from exporter.cluster.scheduling.free_capacity import free_on, with_claimable
 from exporter.cluster.scheduling.stranded import loads, stranded
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
@@ -69,7 +69,7 @@ def _largest_blocks(view: ClusterView) -> Iterator[Sample]:
     if view.nodes is None or view.pods is None:
         return
     largest: dict[tuple[str, str], int] = {}
-    for each in capacities(view.gpu_nodes(), view.pods, view.devices.by_node):
+    for each in capacities(view.gpu_nodes(), view.requested(), view.devices.by_node):
         key = (resource_label(each.resource), each.model)
         largest[key] = max(largest.get(key, 0), each.largest)
     for (resource, model), free in sorted(largest.items()):
@@ -79,7 +79,7 @@ def _largest_blocks(view: ClusterView) -> Iterator[Sample]:
 def _stranded(view: ClusterView) -> Iterator[Sample]:
     if view.nodes is None or view.pods is None:
         return
-    requests, taken = requested(view.pods), loads(view.pods, view.other_pods)
+    requests, taken = view.requested(), loads(view.pods, view.other_pods)
     for node in view.gpu_nodes():
         claimable = tuple((each.name, each.free) for each in view.devices.by_node.get(node.name, ()))
         for each in stranded(node, with_claimable(free_on(node, requests), claimable), taken):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from exporter.cluster.config import SeriesLimits
-from exporter.metric import AnyFamily, Family, HistogramFamily, Kind, Labels, LargeFamily, Metric, metric
+from exporter.metric import AnyFamily, ChunkedFamily, Family, HistogramFamily, Kind, Labels, LargeFamily, Metric, metric
 
 LEFT_OUT = metric(
     "gpugauge_series_left_out",
@@ -48,7 +48,7 @@ def most_first(given: list[T], most: int, first: Callable[[T], tuple[float, str]
 
 def limited(family: AnyFamily, limits: SeriesLimits) -> AnyFamily:
     """Return the family with as many samples as are allowed. Large families are limited where they are made."""
-    if isinstance(family, LargeFamily):
+    if isinstance(family, LargeFamily | ChunkedFamily):
         return family
     most = limits.waits if isinstance(family, HistogramFamily) else _most(family.metric, limits)
     number = len(family.series if isinstance(family, HistogramFamily) else family.samples)

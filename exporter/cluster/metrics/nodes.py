@@ -8,7 +8,7 @@ from exporter.cluster.kubernetes.metadata_labels import node_values
 from exporter.cluster.kubernetes.records import Amounts, Node
 from exporter.cluster.metrics.limits import most_first
 from exporter.cluster.scheduling.device_claims import DeviceCount
-from exporter.cluster.scheduling.free_capacity import Requested, free_on, requested, schedulable, with_claimable
+from exporter.cluster.scheduling.free_capacity import Requested, free_on, schedulable, with_claimable
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
 from exporter.metric import Kind, LargeFamily, Metric, Sample, metric
@@ -67,7 +67,7 @@ def _claimable(counts: tuple[DeviceCount, ...] | None, what: Literal["capacity",
 def _requested_and_free(nodes: list[Node], view: ClusterView) -> list[LargeFamily]:
     if view.pods is None:
         return []
-    requests = requested(view.pods)
+    requests = view.requested()
     unlisted = _unlisted(nodes, requests)
     by_node = view.devices.by_node
     return [

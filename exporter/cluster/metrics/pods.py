@@ -1,6 +1,8 @@
 """Metrics of GPU pods: identity, start, phase and the overrides that their owners set, and how many failed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain
 
 from exporter.cluster.config import SeriesLimits
 from exporter.cluster.kubernetes.overrides import (
@@ -16,10 +18,21 @@ from exporter.cluster.kubernetes.overrides import (
 )
 from exporter.cluster.kubernetes.records import Overrides, Pod
 from exporter.cluster.metrics.limits import fairest
+from exporter.cluster.scheduling.pod_chunks import PodChunk, by_name, chunks_of
 from exporter.cluster.scheduling.waits import BOUNDS
 from exporter.cluster.view import ClusterView
 from exporter.identity_labels import NAMESPACE, POD, WORKLOAD, namespace_labels, pod_labels, pod_values
-from exporter.metric import Distribution, Family, HistogramFamily, Kind, LargeFamily, Sample, metric
+from exporter.metric import (
+    Chunk,
+    ChunkedFamily,
+    Distribution,
+    Family,
+    HistogramFamily,
+    Kind,
+    LargeFamily,
+    Sample,
+    metric,
+)
 
 INFO = metric(
     "gpugauge_gpu_pod_info",
@@ -77,20 +90,20 @@ _NONE = Overrides()
 METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, FAILURES, WAIT, MALFORMED)
 
 
-def pod_families(view: ClusterView, most: int = SeriesLimits().pods) -> list[LargeFamily]:
+def pod_families(view: ClusterView, most: int = SeriesLimits().pods) -> list[LargeFamily | ChunkedFamily]:
     """The families of single pods, of the oldest where there are more than `most`; none while they are not known."""
     if view.pods is None:
         return []
-    every = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))
-    pods = fairest(every, most, lambda pod: pod.namespace, lambda pod: (pod.created, pod.uid))
+    chunks, left_out = view.chunks(), max(0, len(view.pods) - most)
+    if left_out:
+        pods = fairest(by_name(view.pods), most, lambda pod: pod.namespace, lambda pod: (pod.created, pod.uid))
+        chunks = chunks_of(pods, view.namespaces)
     return [
-        LargeFamily(INFO, lambda: _infos(pods, view), left_out=len(every) - len(pods)),
-        LargeFamily(
-            START, lambda: (START.ordered(pod.started, *_values(pod)) for pod in pods if pod.started is not None)
-        ),
-        LargeFamily(PHASE, lambda: (PHASE.ordered(1, *_values(pod), pod.phase) for pod in pods if pod.phase)),
-        LargeFamily(LOW_UTILIZATION_THRESHOLD, lambda: _thresholds(pods, view)),
-        LargeFamily(POD_EXEMPTION, lambda: _exemptions(pods, view)),
+        ChunkedFamily(INFO, [Chunk(each, partial(_infos, each)) for each in chunks], left_out),
+        ChunkedFamily(START, [Chunk(each, partial(_starts, each)) for each in chunks]),
+        ChunkedFamily(PHASE, [Chunk(each, partial(_phases, each)) for each in chunks]),
+        LargeFamily(LOW_UTILIZATION_THRESHOLD, lambda: _thresholds(chunks)),
+        LargeFamily(POD_EXEMPTION, lambda: _exemptions(chunks, view.now)),
     ]
 
 
@@ -121,35 +134,46 @@ def malformed_family(found: list[MalformedOverride]) -> Family:
     return Family(MALFORMED, [MALFORMED.sample(count, key=key) for key, count in counts.items()])
 
 
-def _infos(pods: list[Pod], view: ClusterView) -> Iterator[Sample]:
-    for pod in pods:
-        workload = (pod.workload, pod.workload_type, _workload_class(pod, view))
+def _infos(chunk: PodChunk) -> Iterator[Sample]:
+    namespaces = dict(zip(chunk.names, chunk.overrides, strict=True)) if chunk.overrides is not None else None
+    for pod in chunk.pods:
+        workload = (pod.workload, pod.workload_type, _workload_class(pod, namespaces))
         yield INFO.ordered(1, *_values(pod), pod.node, *workload, pod.priority_class)
+
+
+def _starts(chunk: PodChunk) -> Iterator[Sample]:
+    return (START.ordered(pod.started, *_values(pod)) for pod in chunk.pods if pod.started is not None)
+
+
+def _phases(chunk: PodChunk) -> Iterator[Sample]:
+    return (PHASE.ordered(1, *_values(pod), pod.phase) for pod in chunk.pods if pod.phase)
 
 
 def _values(pod: Pod) -> tuple[str, str, str, str, str]:
     return pod_values(pod.namespace, pod.name, pod.uid)
 
 
-def _workload_class(pod: Pod, view: ClusterView) -> str:
+def _workload_class(pod: Pod, namespaces: Mapping[str, Overrides | None] | None) -> str:
     """The workload class; empty where the pod sets none and the namespaces are not known."""
-    if view.namespaces is not None:
-        return workload_class(pod, view.namespaces.get(pod.namespace, _NONE))
+    if namespaces is not None:
+        return workload_class(pod, namespaces[pod.namespace] or _NONE)
     return workload_class(pod, _NONE) if pod.overrides.workload_class else ""
 
 
-def _thresholds(pods: list[Pod], view: ClusterView) -> Iterator[Sample]:
-    of_namespaces = {name: threshold(overrides.threshold) for name, overrides in (view.namespaces or {}).items()}
-    for pod in pods:
-        ratio = threshold(pod.overrides.threshold) if pod.overrides.threshold else None
-        if ratio is None:
-            ratio = of_namespaces.get(pod.namespace)
-        if ratio is not None:
-            yield LOW_UTILIZATION_THRESHOLD.ordered(ratio, *_values(pod))
+def _thresholds(chunks: Iterable[PodChunk]) -> Iterator[Sample]:
+    for chunk in chunks:
+        own = (None if each is None else threshold(each.threshold) for each in chunk.overrides or ())
+        of_namespaces = {name: ratio for name, ratio in zip(chunk.names, own, strict=False) if ratio is not None}
+        for pod in chunk.pods if of_namespaces else chunk.with_overrides:
+            ratio = threshold(pod.overrides.threshold) if pod.overrides.threshold else None
+            if ratio is None:
+                ratio = of_namespaces.get(pod.namespace)
+            if ratio is not None:
+                yield LOW_UTILIZATION_THRESHOLD.ordered(ratio, *_values(pod))
 
 
-def _exemptions(pods: list[Pod], view: ClusterView) -> Iterator[Sample]:
-    for pod in pods:
-        exemption = pod_exemption(pod.overrides.exemption, view.now) if pod.overrides.exemption else None
+def _exemptions(chunks: Iterable[PodChunk], now: float) -> Iterator[Sample]:
+    for pod in chain.from_iterable(chunk.with_overrides for chunk in chunks):
+        exemption = pod_exemption(pod.overrides.exemption, now) if pod.overrides.exemption else None
         if exemption is not None:
             yield POD_EXEMPTION.ordered(1, *_values(pod), ALERT, exemption.until)

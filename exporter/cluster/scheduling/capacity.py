@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from exporter.cluster.kubernetes.records import Node, Pod
+from exporter.cluster.kubernetes.records import Node
 from exporter.cluster.scheduling.device_claims import DeviceCount
-from exporter.cluster.scheduling.free_capacity import free_on, requested, schedulable, with_claimable
+from exporter.cluster.scheduling.free_capacity import Requested, free_on, schedulable, with_claimable
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,12 @@ class Capacity:
 
 
 def capacities(
-    nodes: Iterable[Node], pods: Iterable[Pod], claimable: Mapping[str, tuple[DeviceCount, ...]]
+    nodes: Iterable[Node], requests: Requested, claimable: Mapping[str, tuple[DeviceCount, ...]]
 ) -> list[Capacity]:
     """Sum the devices of nodes by GPU model and resource, also of those that no node offers now.
 
-    `claimable` are the devices of DRA, by node.
+    `requests` is what pods on each node request, `claimable` the devices of DRA, by node.
     """
-    requests = requested(pods)
     found: dict[tuple[str, str], list[tuple[int, int, bool]]] = defaultdict(list)
     for node in nodes:
         counts = claimable.get(node.name, ())

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from exporter.cluster.kubernetes.records import Node, Pod
 from exporter.cluster.scheduling.pending_pods import PendingPod
+from exporter.cluster.scheduling.pod_chunks import PodChunks
 from exporter.cluster.scheduling.waits import SchedulingWaits
 
 Workload = tuple[str, str, str]
@@ -143,6 +144,7 @@ class ClusterHistory:
     failures: PodCounts[PodFailure] = field(default_factory=lambda: PodCounts(lambda pod: (pod.node, pod.failure)))
     lost_nodes: LostNodes = field(default_factory=LostNodes)
     waits: SchedulingWaits = field(default_factory=SchedulingWaits)
+    chunks: PodChunks = field(default_factory=PodChunks)
     namespaces: Presence = field(default_factory=Presence)
     nodes: Presence = field(default_factory=Presence)
 

@@ -12,7 +12,7 @@ from exporter.cluster.kubernetes.records import Node, Pod
 from exporter.cluster.scheduling.autoscaled import can_come, coming, current, failed_groups
 from exporter.cluster.scheduling.cluster_state import ClusterState
 from exporter.cluster.scheduling.device_claims import DeviceObjects
-from exporter.cluster.scheduling.free_capacity import NodeGroup, node_groups, requested
+from exporter.cluster.scheduling.free_capacity import NodeGroup, Requested, node_groups, requested
 from exporter.cluster.scheduling.node_selection import by_name
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.cluster.scheduling.verdict import message_of, pending_reason, waits_for_gang
@@ -57,6 +57,8 @@ class ClusterObjects:
     gpu_pools: bool = False
     """Whether an autoscaler can make nodes with GPUs, of whatever size."""
     autoscaler: AutoscalerStatus | None = None
+    requests: Requested | None = None
+    """What the pods on each node request; None where that is to be summed."""
 
 
 def pending_pods(objects: ClusterObjects) -> list[PendingPod]:
@@ -136,5 +138,6 @@ def _groups(objects: ClusterObjects, waiting: list[Pod]) -> tuple[NodeGroup, ...
     cases = len({(pod.constraints, pod.requests, pod.scheduled and pod.scheduled.message) for pod in tried})
     if by_name(tried[0].constraints) and cases * len(objects.nodes) > _MAX_COMPARISONS:
         return None
-    groups = node_groups(objects.nodes, requested(objects.pods), tried, objects.devices)
+    requests = requested(objects.pods) if objects.requests is None else objects.requests
+    groups = node_groups(objects.nodes, requests, tried, objects.devices)
     return groups if cases * len(groups) <= _MAX_COMPARISONS else None

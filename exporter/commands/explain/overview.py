@@ -43,7 +43,7 @@ def _capacities(view: ClusterView) -> list[Capacity] | None:
     """The devices that nodes offer; None where the nodes or the pods are not known."""
     if view.nodes is None or view.pods is None:
         return None
-    found = capacities(view.gpu_nodes(), view.pods, view.devices.by_node)
+    found = capacities(view.gpu_nodes(), view.requested(), view.devices.by_node)
     return [each for each in found if each.offered]
 
 

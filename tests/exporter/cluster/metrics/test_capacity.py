@@ -52,7 +52,7 @@ def test_a_node_whose_gpus_are_all_unhealthy_has_a_block_of_0_and_no_row_in_the_
     unhealthy["status"]["allocatable"][GPU] = "0"
     given = view([], [unhealthy])
     assert list(series(given, BLOCK).values()) == [0]
-    assert [each.offered for each in capacities(given.gpu_nodes(), given.pods, {})] == [False]
+    assert [each.offered for each in capacities(given.gpu_nodes(), given.requested(), {})] == [False]
 
 
 @pytest.mark.parametrize(("known", "expected"), [({"resourceslices": []}, [0]), ({}, [])])
