@@ -45,7 +45,7 @@ cover: setup ## every test, with branch coverage
 	coverage combine -q
 	coverage report
 
-e2e: setup ## only the whole stack, headless
+e2e: setup ## only the whole stack, headless, and the watcher on a real control plane where there is one
 	pytest tests/e2e $(ARGS)
 
 lint: setup ## style, types, architecture, image, and that generated files are current

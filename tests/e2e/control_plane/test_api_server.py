@@ -1,25 +1,15 @@
-"""The watcher against a real kube-apiserver, where the machine has one."""
+"""The flow of the watcher against a real API server that has no scheduler."""
 
-import functools
-import json
 import time
-from contextlib import closing
-from pathlib import Path
 
 import pytest
-import yaml
 
-from exporter.cli import parse
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.api import ApiError, open_api
-from exporter.cluster.kubernetes.kinds import object_kinds
 from exporter.cluster.pipeline import ClusterPipeline
-from exporter.commands.explain.command import run
-from exporter.config import ConfigError
-from exporter.gpu_names import gpu_resources
 from simulators import objects
-from tests import waiting
-from tests.exporter.cluster import control_plane
+from tests.e2e.control_plane import processes
+from tests.e2e.control_plane.plane import control_plane, until
+from tests.e2e.control_plane.shipped import apply_rights
 
 GPU = "nvidia.com/gpu"
 PODS = "/api/v1/namespaces/team-a/pods"
@@ -30,57 +20,18 @@ FULL = (
     "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available: "
     "1 No preemption victims found for incoming pod."
 )
-SHIPPED = Path(__file__).parents[3] / "deploy" / "manifests" / "rbac.yaml"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-RIGHTS = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRole",
-    "metadata": {"name": "gpugauge"},
-    "rules": [{"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "verbs": ["list", "watch"]}],
-}
-BINDING = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRoleBinding",
-    "metadata": {"name": "gpugauge"},
-    "subjects": [{"kind": "User", "name": "watcher", "apiGroup": "rbac.authorization.k8s.io"}],
-    "roleRef": {"kind": "ClusterRole", "name": "gpugauge", "apiGroup": "rbac.authorization.k8s.io"},
-}
-TENANT_RIGHTS = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "Role",
-    "metadata": {"name": "tenant"},
-    "rules": [{"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["get", "list"]}],
-}
-TENANT_BINDING = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "RoleBinding",
-    "metadata": {"name": "tenant"},
-    "subjects": [{"kind": "User", "name": "tenant", "apiGroup": "rbac.authorization.k8s.io"}],
-    "roleRef": {"kind": "Role", "name": "tenant", "apiGroup": "rbac.authorization.k8s.io"},
-}
-MISSING = [
-    name for name, path in zip(("kube-apiserver", "etcd"), control_plane.binaries(), strict=True) if path is None
-]
+BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/gpugauge-cluster"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        bool(MISSING),
-        reason=f"not on PATH: {', '.join(MISSING)} (GPUGAUGE_KUBE_APISERVER and GPUGAUGE_ETCD may name them)",
-    ),
-]
-
-
-until = functools.partial(waiting.until, seconds=90.0)
+pytestmark = processes.needs("etcd", "kube-apiserver")
 
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory):
-    with control_plane.running(tmp_path_factory.mktemp("plane")) as running:
+    """Without a scheduler: pods stay as they are made."""
+    with control_plane(tmp_path_factory.mktemp("plane")) as running:
+        apply_rights(running)
         running.create("/api/v1/namespaces", objects.namespace("team-a", {"gpugauge.io/low-utilization": "disabled"}))
         running.create("/api/v1/namespaces", objects.namespace("team-b"))
-        running.create(f"{RBAC}/clusterroles", RIGHTS)
-        running.create(f"{RBAC}/clusterrolebindings", BINDING)
         add_node(running, "h1", 8)
         for number in range(12):
             running.create(PODS, objects.pod(f"train-{number}", "team-a", {GPU: 4}))
@@ -90,8 +41,8 @@ def plane(tmp_path_factory):
 
 
 @pytest.fixture
-def pipeline(plane, tmp_path):
-    path = plane.kubeconfig(tmp_path / "config", control_plane.WATCHER)
+def pipeline(plane):
+    path = plane.kubeconfig("pipeline", plane.token("gpugauge", "gpugauge-cluster"))
     watching = ClusterPipeline(ClusterConfig(kubeconfig=path, page_size=5, watch_seconds=9.0, tracked_after=-1.0))
     watching.start()
     yield watching
@@ -119,11 +70,11 @@ def pending_pods(pipeline, namespace):
 
 def test_without_rights_the_reason_is_forbidden_until_they_are_back(plane, pipeline):
     until(pipeline.ready)
-    plane.call("DELETE", f"{RBAC}/clusterrolebindings/gpugauge")
+    plane.delete(BINDING, {})
     try:
         until(lambda: pipeline.collect(time.time()).health[0].reason == "forbidden")
     finally:
-        plane.create(f"{RBAC}/clusterrolebindings", BINDING)
+        apply_rights(plane)
     until(lambda: pipeline.collect(time.time()).health[0].up)
 
 
@@ -189,49 +140,3 @@ def test_the_stores_stay_current_over_several_watches(plane, pipeline):
     until(lambda: "late" in pending_pods(pipeline, "team-b"))
     assert not {key: value for key, value in series(pipeline).items() if "restarts" in key and value}
     assert pipeline.collect(time.time()).health[0].up
-
-
-def test_explain_works_with_the_rights_of_one_namespace(plane, tmp_path):
-    plane.create(f"{RBAC}/namespaces/team-a/roles", TENANT_RIGHTS)
-    plane.create(f"{RBAC}/namespaces/team-a/rolebindings", TENANT_BINDING)
-    path = plane.kubeconfig(tmp_path / "tenant", control_plane.TENANT)
-
-    def explained(name):
-        return json.loads(run(parse(["explain", name, "--json", "--kubeconfig", path], {}), time.time))
-
-    found = explained("team-a/train-0")
-    assert (found["reason"], found["message"], found["nodes"]) == ("insufficient_gpu", FULL, [])
-    assert {"nodes", "pods of other namespaces", "events of other namespaces"} <= set(found["not_seen"])
-    with pytest.raises(ConfigError, match="the pods of namespace team-b may not be read"):
-        explained("team-b/train-0")
-
-
-def test_the_shipped_rule_lets_the_autoscalers_status_be_read_and_no_other_configmap(plane, tmp_path):
-    documents = yaml.safe_load_all(SHIPPED.read_text(encoding="utf-8"))
-    role = next(each for each in documents if each["kind"] == "ClusterRole")
-    binding = BINDING | {
-        "metadata": {"name": "shipped"},
-        "subjects": [{"kind": "User", "name": "tenant", "apiGroup": "rbac.authorization.k8s.io"}],
-        "roleRef": BINDING["roleRef"] | {"name": role["metadata"]["name"]},
-    }
-    (kind,) = (kind for kind in object_kinds(gpu_resources()) if kind.name == "configmaps")
-    config = ClusterConfig(kubeconfig=plane.kubeconfig(tmp_path / "tenant", control_plane.TENANT))
-    status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": "autoscalerStatus: Running"}}
-    plane.create("/api/v1/namespaces/kube-system/configmaps", status)
-    plane.create(f"{RBAC}/clusterroles", role)
-    plane.create(f"{RBAC}/clusterrolebindings", binding)
-    try:
-        with closing(open_api(config)) as api:
-            assert len(until(lambda: readable(api, kind, kind.query))) == 1
-            with pytest.raises(ApiError, match="403"):
-                api.page(kind.paths[0], {})
-    finally:
-        plane.call("DELETE", f"{RBAC}/clusterrolebindings/shipped")
-
-
-def readable(api, kind, query):
-    """The objects, None while they may not be read."""
-    try:
-        return kind.codec.page(api.page(kind.paths[0], query)).records
-    except ApiError:
-        return None

@@ -1,0 +1,88 @@
+"""An API server that ends and comes back, and history that it no longer has."""
+
+import re
+import time
+from contextlib import closing
+
+import pytest
+
+from exporter.cluster.config import ClusterConfig
+from exporter.cluster.kubernetes.api import ApiError, open_api
+from exporter.cluster.kubernetes.kinds import object_kinds
+from exporter.cluster.kubernetes.reasons import WatchReason
+from exporter.gpu_names import gpu_resources
+from simulators import objects
+from tests.deploy.running import running
+from tests.e2e.control_plane import processes
+from tests.e2e.control_plane.plane import control_plane
+from tests.e2e.control_plane.shipped import apply_rights
+from tests.e2e.control_plane.situation import h100, make, pod
+
+pytestmark = processes.needs("etcd", "kube-apiserver", "kube-scheduler")
+
+RESTART = re.compile(r'^gpugauge_watch_restarts_total\{object="(\w+)",reason="(\w+)"\} (\d+)', re.MULTILINE)
+NAMESPACE = "team-a"
+
+
+@pytest.fixture
+def plane(tmp_path):
+    """One that a test may end: with a node of eight GPUs and a pod that asks for nine."""
+    with control_plane(tmp_path, "kube-scheduler") as started:
+        apply_rights(started)
+        started.call("POST", "/api/v1/namespaces", objects.namespace(NAMESPACE))
+        make(started, h100("n1"), NAMESPACE)
+        make(started, pod("p", 9), NAMESPACE)
+        yield started
+
+
+@pytest.fixture
+def watcher(plane):
+    kubeconfig = plane.kubeconfig("watcher", plane.token("gpugauge", "gpugauge-cluster"))
+    arguments = ["cluster", "--kubeconfig", kubeconfig, "--address", "127.0.0.1:0", "--interval", "1"]
+    with running(arguments, {}) as started:
+        started.until("/metrics", waits("unsatisfiable_size", 1))
+        yield started
+
+
+def waits(reason, pods):
+    labels = f'namespace="{NAMESPACE}",gpu_namespace="{NAMESPACE}",resource="nvidia_com_gpu",model="any"'
+    return f'gpugauge_pending_pods{{{labels},reason="{reason}"}} {pods}'
+
+
+def restarts(watcher):
+    """How often each kind was listed or watched again, by reason; without those that it never was."""
+    found = RESTART.findall(watcher.get("/metrics")[1])
+    return {(name, reason): int(count) for name, reason, count in found if int(count)}
+
+
+def test_a_restart_of_the_api_server_costs_no_series_and_what_happened_since_is_read(plane, watcher):
+    plane.api_server.kill()
+    plane.until(lambda: ("pods", "unreachable") in restarts(watcher))
+    assert waits("unsatisfiable_size", 1) in watcher.get("/metrics")[1]
+    assert 'gpugauge_source_up{source="kubernetes"} 0' in watcher.get("/metrics")[1]
+    plane.move_on()
+    plane.api_server.start()
+    plane.until(plane.ready)
+    began = time.monotonic()
+    make(plane, pod("q", 16), NAMESPACE)
+    plane.until(lambda: waits("unsatisfiable_size", 2) in watcher.get("/metrics")[1])
+    plane.until(lambda: 'gpugauge_source_up{source="kubernetes"} 1' in watcher.get("/metrics")[1])
+    assert watcher.get("/readyz")[0] == 200
+    print(f"read again after {time.monotonic() - began:.1f} s: {restarts(watcher)}")
+    # The new process has no history from before its start: a watch from there is answered with 410, and listed anew.
+    assert ("pods", "expired") in restarts(watcher)
+
+
+def test_a_watch_from_before_all_history_is_answered_as_expired(plane):
+    plane.api_server.kill()
+    plane.move_on()
+    plane.api_server.start()
+    plane.until(plane.ready)
+    (kind,) = (kind for kind in object_kinds(gpu_resources()) if kind.name == "pods")
+    config = ClusterConfig(kubeconfig=plane.kubeconfig("old", plane.token("gpugauge", "gpugauge-cluster")))
+    query = {**kind.query, "watch": "true", "resourceVersion": "1", "timeoutSeconds": "5"}
+    with closing(open_api(config)) as api, api.lines(kind.paths[0], query, 10.0) as lines:
+        line = next(lines)
+    with pytest.raises(ApiError) as expired:
+        kind.codec.change(line)
+    assert expired.value.reason == WatchReason.EXPIRED
