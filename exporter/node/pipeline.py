@@ -145,7 +145,7 @@ class NodePipeline:
         self._pods.read(cycle)
         allocations = self._pods.joined(self._allocations(cycle))
         attribution, allocation_families = self._attribution.get(
-            readings.inventory, allocations, readings.down, self._pods.pods
+            readings.inventory, allocations, readings.down, self._pods.concerning
         )
         jobs = self._sources.jobs.read() if self._sources.jobs else JobFiles()
         devices, others = self._samples(readings, attribution.containers, jobs.jobs)

@@ -4,11 +4,13 @@ No I/O.
 """
 
 from collections.abc import Collection
+from itertools import groupby
+from operator import itemgetter
 
 from exporter.node.attribution.allocation import Allocation, Allocations
-from exporter.node.attribution.scheduler_placement import PodsByName, placed, users_of_fractions
+from exporter.node.attribution.scheduler_placement import PodsByName, has_group, placed, users_of_fractions
 from exporter.node.attribution.unlisted_devices import unlisted
-from exporter.node.pods.pod import NodePods
+from exporter.node.pods.pod import NodePod, NodePods
 
 PHASE_SECONDS = 60.0
 """How old the knowledge may be that a pod has finished: later another one may run under its name."""
@@ -31,10 +33,24 @@ def joined(
 
 def _with_uids(allocations: Allocations, known: PodsByName, *, phases: bool) -> list[Allocation]:
     found: list[Allocation] = []
-    for allocation in allocations:
-        pod = known.get((allocation.namespace, allocation.pod))
+    for (namespace, name), group in groupby(allocations, key=itemgetter(0, 1)):  # sorted by these
+        pod = known.get((namespace, name))
         if pod is None:
-            found.append(allocation)
+            found += group
         elif not (phases and pod.finished):
-            found.append(allocation._replace(pod_uid=pod.uid))
+            uid = pod.uid
+            found += [each._replace(pod_uid=uid) for each in group]
     return found
+
+
+def concerning(allocations: Allocations, pods: NodePods) -> NodePods:
+    """The pods that the kubelet lists with GPUs, or that may have one that it does not list: others change nothing.
+
+    A node has many pods that change, of which few have to do with GPUs.
+    """
+    listed = {(each.namespace, each.pod) for each in allocations}
+    return tuple(pod for pod in pods if (pod.namespace, pod.name) in listed or _may_have_gpus(pod))
+
+
+def _may_have_gpus(pod: NodePod) -> bool:
+    return has_group(pod) or any(container.requests for container in pod.containers)

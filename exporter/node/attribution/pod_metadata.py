@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from exporter.metric import Family, LabelPairs
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.joined_allocations import PHASE_SECONDS, joined
+from exporter.node.attribution.joined_allocations import PHASE_SECONDS, concerning, joined
 from exporter.node.devices.labels import ExclusiveContainer
 from exporter.node.pods.exposed_labels import NO_LABELS, ExposedLabels, exposed_labels
 from exporter.node.pods.known_pods import KnownPods
@@ -31,6 +31,10 @@ class PodMetadata:
         self._reservation_namespaces = reservation_namespaces
         self.pods: NodePods | None = None
         """Those of the last `read`; None where nothing is known of them."""
+        self.concerning: NodePods | None = None
+        """Those of them that have to do with GPUs, as of the last `joined`."""
+        self._concerned: tuple[Allocations | None, NodePods | None] = (None, None)
+        """What `concerning` follows from."""
         self._phases = False
         self._join: tuple[tuple[Allocations, NodePods, bool], Allocations] | None = None
         self._labels_of: tuple[_PodNames, NodePods | None] = ((), None)
@@ -48,10 +52,13 @@ class PodMetadata:
     def joined(self, allocations: Allocations | None) -> Allocations | None:
         """The allocations, with what is known of their pods."""
         if allocations is None or self.pods is None:
+            self.concerning, self._concerned = None, (None, None)
             return allocations
-        inputs = allocations, self.pods, self._phases
+        if self.concerning is None or allocations is not self._concerned[0] or self.pods is not self._concerned[1]:
+            self.concerning, self._concerned = concerning(allocations, self.pods), (allocations, self.pods)
+        inputs = allocations, self.concerning, self._phases
         if self._join is None or self._join[0] != inputs:
-            found = joined(allocations, self.pods, self._reservation_namespaces, phases=self._phases)
+            found = joined(allocations, self.concerning, self._reservation_namespaces, phases=self._phases)
             self._join = inputs, found
         return self._join[1]
 

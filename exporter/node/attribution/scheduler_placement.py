@@ -9,40 +9,42 @@ annotation moves the fractions of this pod alone, to as many GPUs as the kubelet
 pod has as a whole; the label names this pod alone on a GPU that is shared.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from exporter.gpu_names import VOLCANO
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.device_id import GpuUuid, parse, placed_by_scheduler
+from exporter.node.attribution.device_id import DeviceTarget, parse, placed_by_scheduler
 from exporter.node.pods import scheduler_names
 from exporter.node.pods.pod import ContainerKind, NodePod
 
+_DASHES_OF_NUMBERED_UUID = 6
+"""As in `GPU-<UUID>-<number>`, which HAMi and Volcano write."""
 PodsByName = Mapping[tuple[str, str], NodePod]
 
 
-def placed(allocations: Collection[Allocation], pods: PodsByName) -> Iterator[Allocation]:
-    """Yield the allocations, of which those that a scheduler placed have the GPUs that its annotation names."""
-    whole = {
-        ((each.namespace, each.pod), meant)
-        for each in allocations
-        if isinstance(meant := parse(each.device_id).target, GpuUuid) and not _by_scheduler(each)
-    }
+def placed(allocations: Sequence[Allocation], pods: PodsByName) -> Sequence[Allocation]:
+    """Return the allocations, of which those that a scheduler placed have the GPUs that its annotation names."""
     by_pod: dict[tuple[str, str], list[Allocation]] = {}
-    for allocation in allocations:
-        if _by_scheduler(allocation):
-            by_pod.setdefault((allocation.namespace, allocation.pod), []).append(allocation)
-        else:
-            yield allocation
+    for allocation in filter(_by_scheduler, allocations):
+        by_pod.setdefault((allocation.namespace, allocation.pod), []).append(allocation)
+    if not by_pod:
+        return allocations
+    others = [each for each in allocations if not _by_scheduler(each)]
+    whole = [((each.namespace, each.pod), parse(each.device_id).target) for each in others]
+    found = list(others)
     for name, own in by_pod.items():
-        taken = {meant for other, meant in whole if other != name}
-        yield from _moved(own, pods.get(name), taken)
+        found += _moved(own, pods.get(name), {meant for other, meant in whole if other != name})
+    return found
 
 
 def _by_scheduler(allocation: Allocation) -> bool:
-    return placed_by_scheduler(allocation.resource, parse(allocation.device_id).share)
+    """Whether a scheduler chose the GPU. A node can have 20,000 allocations, of which most are told by a glance."""
+    numbered = allocation.device_id.count("-") == _DASHES_OF_NUMBERED_UUID
+    share = parse(allocation.device_id).share if numbered else "exclusive"
+    return placed_by_scheduler(allocation.resource, share)
 
 
-def _moved(own: list[Allocation], pod: NodePod | None, taken: Collection[GpuUuid]) -> list[Allocation]:
+def _moved(own: list[Allocation], pod: NodePod | None, taken: Collection[DeviceTarget]) -> list[Allocation]:
     """The fractions of one pod on the GPUs that its annotation names; as listed where it cannot be used."""
     listed: dict[str, list[Allocation]] = {}
     for allocation in own:
@@ -98,6 +100,11 @@ def users_of_fractions(
 
 def _has_parts(pod: NodePod) -> bool:
     return not pod.finished and not pod.annotations.keys().isdisjoint(scheduler_names.FRACTIONS)
+
+
+def has_group(pod: NodePod) -> bool:
+    """Whether the pod occupies a GPU whose parts are given out, or has one of them."""
+    return any(map(scheduler_names.is_group, pod.labels))
 
 
 def _groups(pod: NodePod) -> set[str]:

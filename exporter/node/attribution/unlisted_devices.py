@@ -13,10 +13,9 @@ from exporter.node.pods.pod import ContainerKind, NodeContainer, NodePod
 
 def unlisted(allocations: Iterable[Allocation], pods: Iterable[NodePod]) -> Iterator[Allocation]:
     """Yield an allocation for each such device: with its id where the pod's status has it, else with none."""
-    listed = Counter((each.namespace, each.pod, each.resource) for each in allocations)
-    for pod in pods:
-        if pod.finished:
-            continue
+    with_init = [pod for pod in pods if not pod.finished and any(map(_asks_at_its_start, pod.containers))]
+    listed = Counter((each.namespace, each.pod, each.resource) for each in allocations) if with_init else Counter()
+    for pod in with_init:
         init = [each for each in pod.containers if each.kind is ContainerKind.INIT]
         rest = [each for each in pod.containers if each.kind is not ContainerKind.INIT]
         for resource in {name for container in init for name in container.requests}:
@@ -24,6 +23,10 @@ def unlisted(allocations: Iterable[Allocation], pods: Iterable[NodePod]) -> Iter
             others = sum(each.requests.get(resource, 0) for each in rest)
             known = max(listed[pod.namespace, pod.name, resource], others)
             yield from _of_container(pod, most, resource, most.requests[resource] - known)
+
+
+def _asks_at_its_start(container: NodeContainer) -> bool:
+    return container.kind is ContainerKind.INIT and bool(container.requests)
 
 
 def _of_container(pod: NodePod, container: NodeContainer, resource: str, missing: int) -> Iterator[Allocation]:
