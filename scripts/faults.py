@@ -41,6 +41,7 @@ SECTIONS = (
     FaultSection("GPUs and values", "test_gpu_faults"),
     FaultSection("NVSwitches and CPUs", "test_component_faults"),
     FaultSection("Kubelet", "test_kubelet_faults"),
+    FaultSection("Pod metadata", "test_pod_metadata_faults"),
     FaultSection("Configuration", "test_config_faults"),
     FaultSection("State file", "test_state_file_faults"),
     FaultSection("Programs", "test_process_faults"),

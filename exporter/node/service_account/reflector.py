@@ -28,7 +28,7 @@ WATCH_SECONDS = 300.0
 """The longest time after which a watch ends and another one begins."""
 _GRACE = 10.0
 """Seconds beyond its requested end for which a watch may be silent before its connection counts as dead."""
-_LONGEST_PAUSE = 60.0
+LONGEST_PAUSE = 60.0
 """All nodes of a cluster ask the same API server."""
 _SHORTEST_WATCH = 1.0
 _FAILURES_BEFORE_LIST = 3
@@ -50,7 +50,7 @@ class NodeReflector(Generic[T]):
         self._kind, self._clock, self._jitter = kind, clock, jitter
         self._session = ApiSession(account)
         self._known: KnownObjects[T] = KnownObjects(kind.most, clock)
-        self._backoff = Backoff(FIRST_PAUSE, _LONGEST_PAUSE, clock)
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, clock)
         self._decoded = CountedDecoding(kind, self._known)
         self._version = 0
         """Which of the kind's paths is requested."""
