@@ -13,6 +13,8 @@ KEEP_SECONDS = 60.0
 
 UNLISTED = "unlisted:"
 """What the id of a device begins with that a container was given and of which nothing says which one it is."""
+OTHERS_UNKNOWN = f"{UNLISTED}any"
+"""Stands for every device that was given to a container without anything that says so."""
 
 
 class Allocation(NamedTuple):

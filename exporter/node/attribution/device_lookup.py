@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from exporter.gpu_names import mig_slices
+from exporter.node.attribution.allocation import OTHERS_UNKNOWN
 from exporter.node.attribution.device_id import (
     ClaimDevice,
     DeviceMinor,
@@ -44,6 +45,11 @@ class UnmatchedReason(Reason):
         "init_container",
         "A device that only an init container was given, and that the kubelet does not list: it may be any of several.",
         "None needed: the devices that it may be count as allocation unknown while the pod exists.",
+    )
+    KUBELET_UNKNOWN = (
+        "kubelet_unknown",
+        "The kubelet's list is not known: devices are those that statuses of pods name; others may be allocated too.",
+        "Look for gpugauge_source_problem with source kubelet.",
     )
     UNRESOLVED_CLAIM = (
         "unresolved_claim",
@@ -136,8 +142,10 @@ class DeviceLookup:
                 return Unmatched(UnmatchedReason.UNRESOLVED_CLAIM, self.allocatable)
             case OtherVendorDevice():
                 return Unmatched(UnmatchedReason.OTHER_VENDOR)
-            case UnlistedDevice():
-                return Unmatched(UnmatchedReason.INIT_CONTAINER, self.allocatable)
+            case UnlistedDevice(text=text):
+                others = text == OTHERS_UNKNOWN
+                reason = UnmatchedReason.KUBELET_UNKNOWN if others else UnmatchedReason.INIT_CONTAINER
+                return Unmatched(reason, self.allocatable)
             case UnknownId() if target.empty:
                 return Unmatched(UnmatchedReason.EMPTY)
             case UnknownId():

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from exporter.metric import Family, LabelPairs
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.joined_allocations import PHASE_SECONDS, concerning, joined
+from exporter.node.attribution.status_allocations import status_allocations
 from exporter.node.devices.labels import ExclusiveContainer
 from exporter.node.pods.exposed_labels import NO_LABELS, ExposedLabels, exposed_labels
 from exporter.node.pods.known_pods import KnownPods
@@ -50,7 +51,12 @@ class PodMetadata:
         self._phases = fresh is not None or (age is not None and age <= PHASE_SECONDS)
 
     def joined(self, allocations: Allocations | None) -> Allocations | None:
-        """The allocations, with what is known of their pods."""
+        """The allocations, with what is known of their pods.
+
+        Where the kubelet's are unknown (None), those that current statuses of pods name.
+        """
+        if allocations is None and self.pods is not None and self._phases:
+            allocations = status_allocations(self.pods)
         if allocations is None or self.pods is None:
             self.concerning, self._concerned = None, (None, None)
             return allocations

@@ -12,6 +12,7 @@ from exporter.node.devices.counters_file import parse
 from exporter.node.pods.sources import pods_of_node
 from exporter.node.service_account.account import ServiceAccount
 from exporter.node.simulation.source import SimulatedSource
+from exporter.source import SourceError
 from simulators.api_server import SimulatedApiServer
 from tests.exporter.node.dcgm.fixture import document, gpu_spec
 from tests.exporter.node.scenario_flow import EPOCH, config_of, flow_over, series_of
@@ -52,10 +53,13 @@ def pod(name, *, namespace="team", node=NODE, phase="Running", uid="", labels=No
 class Rows:
     """A source of allocations that a test sets: (pod, id) or more exactly."""
 
-    rows: list = field(default_factory=list)
+    rows: list | None = field(default_factory=list)
+    """None while the kubelet cannot be read."""
     name: str = "kubelet"
 
     def read(self):
+        if self.rows is None:
+            raise SourceError("unavailable", "the kubelet does not answer")
         return tuple(sorted(Allocation(*row) if len(row) > 2 else allocated(*row) for row in self.rows))
 
     def close(self): ...

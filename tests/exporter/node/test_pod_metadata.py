@@ -5,7 +5,7 @@ import pytest
 from exporter import cli
 from exporter.node.config import node_config
 from exporter.node.program import NodeProgram
-from tests.exporter.node.pod_node import INFO, UTIL, pod, pod_node, uuid
+from tests.exporter.node.pod_node import GPU, INFO, UTIL, pod, pod_node, uuid
 from tests.waiting import until
 
 OWNED = {"owner": ("ReplicaSet", "llm-7f9c"), "labels": {"app": "llm", "pod-template-hash": "7f9c"}}
@@ -156,3 +156,16 @@ def test_the_program_reads_the_pods_where_it_is_asked_to_and_runs_without_an_api
         ]
     finally:
         program.close()
+
+
+def test_without_the_kubelet_devices_are_those_that_statuses_of_pods_name_while_these_are_current(tmp_path):
+    ids = [{"name": GPU, "resources": [{"resourceID": uuid(0), "health": "Healthy"}]}]
+    statuses = {"containerStatuses": [{"name": "main", "allocatedResourcesStatus": ids}]}
+    with pod_node(tmp_path, "--pod-metadata=api") as node:
+        node.kubelet.rows = None
+        node.put(pod("llm-0", status=statuses))
+        assert [(labels["UUID"], labels["gpu_pod_uid"]) for labels in node.labels(INFO)] == [(uuid(0), "uid-of-llm-0")]
+        assert node.values("gpugauge_device_allocated_pods") == {uuid(0): 1}
+        assert node.labels(UTIL)[0]["pod"] == "llm-0"
+        node.kubelet.rows = []
+        assert node.values("gpugauge_device_allocated_pods") == {uuid(0): 0, uuid(1): 0}
