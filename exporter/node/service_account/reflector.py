@@ -105,6 +105,7 @@ class NodeReflector(Generic[T]):
         self._watch()
         if self._clock() - began >= _SHORTEST_WATCH:
             self._known.confirm()
+            self._succeeded()
         else:  # nothing was confirmed, and a server that ends every watch at once needs a pause
             self._stopping.wait(_SHORTEST_WATCH + self._jitter())
 
@@ -119,7 +120,6 @@ class NodeReflector(Generic[T]):
                     raise UnreadableAnswerError(f"a list of {self._kind.name} has no resourceVersion")
                 self._known.replace(objects)
                 self._resource_version, self._list_from = meta.resource_version, {}
-                self._succeeded()
                 return
             query = {**query, "continue": meta.continue_}
             query.pop("resourceVersion", None)  # the token has it
@@ -181,6 +181,7 @@ class NodeReflector(Generic[T]):
         return self._kind.paths[self._version]
 
     def _succeeded(self) -> None:
+        """Note that a watch works. A list alone is no success: a node that may not watch would list all the time."""
         self._failures = 0
         self._backoff.reset()
 

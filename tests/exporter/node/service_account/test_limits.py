@@ -2,6 +2,7 @@
 
 import pytest
 
+from exporter.backoff import Backoff
 from exporter.node.service_account.account import ServiceAccount
 from exporter.node.service_account.poller import Poller
 from exporter.node.service_account.reasons import ApiReason
@@ -78,3 +79,13 @@ def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_tight_loop(ser
         lambda: [each.at for each in server.requests if each.watch][:2] if len(server.requests) > 2 else None
     )
     assert watches[1] - watches[0] >= 1
+
+
+def test_a_node_that_may_list_and_not_watch_lists_less_and_less_often(server, account, start):
+    server.add_fault(ApiFault("watch", status=403, times=10**6))
+    made = NodeReflector(PODS, account, jitter=lambda: 0.0)
+    made._backoff = Backoff(0.1, 60)
+    start(made)
+    until(lambda: sum(not each.watch for each in server.requests) == 3)
+    first, second, third = [each.at for each in server.requests if not each.watch]
+    assert third - second > 2 * (second - first)
