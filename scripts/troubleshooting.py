@@ -20,6 +20,7 @@ from exporter.node.devices.clock_events import ClockEventReason
 from exporter.node.devices.component_selection import SelectionReason
 from exporter.node.devices.gpu_selection import GpuSelectionReason
 from exporter.node.devices.health import HealthReason
+from exporter.node.devices.processes import ProcessReason
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.doctor.reasons import DoctorReason
 from exporter.node.nvml.reasons import NvmlReason
@@ -57,6 +58,7 @@ SECTIONS = (
     ReasonSection("Source kubelet", KubeletReason),
     ReasonSection("Source kubernetes of the node exporter", ApiReason),
     ReasonSection("HPC jobs", HpcJobReason),
+    ReasonSection("Processes of pods", ProcessReason),
     ReasonSection("State file", StateFileReason),
     ReasonSection("Selected components", SelectionReason),
     ReasonSection("Selected devices", GpuSelectionReason),

@@ -10,6 +10,7 @@ from exporter.flags.flag import Command, Flag
 from exporter.flags.ignored import IGNORED
 from exporter.flags.labels import LABELS
 from exporter.flags.pods import POD_METADATA
+from exporter.flags.processes import PROCESSES
 from exporter.flags.series import SERIES
 from exporter.flags.values import (
     ADDRESS,
@@ -210,6 +211,7 @@ _COMMANDS = (
             "reading devices": READING,
             "attribution": ATTRIBUTION,
             "pod metadata": POD_METADATA,
+            "processes of pods": PROCESSES,
             "labels of DCGM-named series": LABELS,
             "series beside the DCGM-named ones": SERIES,
         },

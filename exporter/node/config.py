@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options, web_warnings
+from exporter.node.attribution.mps import ReplicaChoice
 from exporter.node.config_file.content import FieldList, NodeConfigFile
 from exporter.node.dcgm.host_engine.address import AddressError, parse_address
 from exporter.node.dcgm.host_engine.same_machine import on_this_machine
@@ -24,6 +25,18 @@ from exporter.node.service_account.account import ConfigMapName, ServiceAccount,
 DEFAULT_COUNTERS = "/etc/dcgm-exporter/default-counters.csv"
 """Where the images of dcgm-exporter and of gpugauge have the file; the GPU Operator refers to it by this path."""
 MIN_INTERVAL_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOptions:
+    """What is read and exposed of the processes on GPUs."""
+
+    read: bool
+    host_proc: Path | None
+    """Folder where /proc of the node is mounted; None for the exporter's own /proc."""
+    container_log_links: Path
+    virtual_gpus: bool
+    """Whether two DCGM-named families have series of the pods that share a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,11 @@ class NodeConfig:
     """Of which devices DCGM-named series are exposed."""
     jobs_folder: Path | None
     """Folder of the files that map GPUs to HPC jobs; None for none."""
+    processes: ProcessOptions
+    replicas: ReplicaChoice
+    """How replicas of a GPU share it."""
+    mps_root: Path
+    """Folder with the pipes of MPS."""
     expected_gpus: int
     health_requires_gpus: bool
     """Whether /health is 503 until a GPU was read."""
@@ -124,6 +142,14 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         selections=ComponentSelections(arguments.switch_devices, arguments.cpu_devices),
         devices=arguments.devices,
         jobs_folder=Path(arguments.hpc_job_mapping_dir) if arguments.hpc_job_mapping_dir else None,
+        processes=ProcessOptions(
+            read=arguments.process_metrics or arguments.kubernetes_virtual_gpus,
+            host_proc=Path(arguments.host_proc) if arguments.host_proc else None,
+            container_log_links=Path(arguments.container_log_links),
+            virtual_gpus=arguments.kubernetes_virtual_gpus,
+        ),
+        replicas=arguments.replica_sharing,
+        mps_root=Path(arguments.mps_root),
         expected_gpus=arguments.expected_gpus,
         health_requires_gpus=arguments.health_require_gpus,
         state_file=Path(arguments.state_file) if arguments.state_file else None,

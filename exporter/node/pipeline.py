@@ -15,7 +15,7 @@ from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.metric import Family, LabelPairs
 from exporter.node.attribution import hpc_jobs
 from exporter.node.attribution.allocation import Allocations, LastKnownAllocations
-from exporter.node.attribution.attribute import Attribution, AttributionRules
+from exporter.node.attribution.attribute import Attribution, AttributionRules, ReplicaSharing
 from exporter.node.attribution.hpc_job_files import NAME as JOBS
 from exporter.node.attribution.hpc_job_files import JobFiles, JobFilesReader
 from exporter.node.attribution.hpc_jobs import Jobs, job_info, with_job
@@ -49,6 +49,8 @@ from exporter.node.devices.selection import Selection
 from exporter.node.devices.vgpu_labels import VgpuLabelCache, vgpu_label_rows, vgpu_schema
 from exporter.node.pods.known_pods import KnownPods
 from exporter.node.pods.options import PodOptions
+from exporter.node.processes.collected_use import CollectedUse, ProcessUse
+from exporter.node.processes.source import ProcessFinder
 from exporter.node.state_file.content import RememberedNode, device, remembered
 from exporter.node.state_file.keeper import StateChange
 from exporter.snapshot import CollectionCycle, Snapshot, SourceProblem
@@ -57,12 +59,13 @@ from exporter.source import Source
 
 @dataclass(frozen=True, slots=True)
 class NodeSources:
-    """What a collection reads; `kubelet`, `jobs` and `pods` are None where that attribution is off."""
+    """What a collection reads; `kubelet`, `jobs`, `pods` and `processes` are None where that attribution is off."""
 
     devices: Source[Readings]
     kubelet: Source[Allocations] | None
     jobs: JobFilesReader | None = None
     pods: KnownPods | None = None
+    processes: ProcessFinder | None = None
 
 
 class NodePipeline:
@@ -84,13 +87,16 @@ class NodePipeline:
         selection: Selection = EVERY,
         normalized: bool = True,
         pods: PodOptions = PodOptions(),  # noqa: B008 - it cannot change
+        virtual_gpus: bool = False,
+        replicas: Callable[[], ReplicaSharing] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`expected_gpus` gives how many GPUs the node should have, 0 where that is not known; `clock` Unix seconds.
 
         `interval` is between collections, in seconds; `state` is what is remembered from before; `selection` has the
         devices of which the families of the counters file are made; `normalized` tells whether normalized values are
-        exposed.
+        exposed. With `virtual_gpus` two of those families have series of the pods that share a device; `replicas` gives
+        how replicas share one now, without it that is as in `rules`.
         """
         self._sources = sources
         self._style, self._selection = style, selection
@@ -98,6 +104,7 @@ class NodePipeline:
         self._pods = PodMetadata(sources.pods, pods, style.hostname, rules.reservation_namespaces)
         self._pod_names: tuple[str, ...] = ()
         """The names of the labels of pods that the label caches know."""
+        self._processes = ProcessUse(sources.processes, style, virtual_gpus)
         self.use(counters)
         self._before = state or RememberedNode()
         self._known = KnownGpus(map(device, self._before.gpus))
@@ -107,6 +114,7 @@ class NodePipeline:
         self._computed = ComputedFamilies(style.hostname, windows, started_at=clock())
         self._last_known = last_known or LastKnownAllocations()
         self._attribution = AttributionCache(style.hostname, rules)
+        self._replicas = replicas or (lambda: rules.replicas)
         self._expected = expected_gpus
         self.has_read_a_gpu = False
         """Whether a GPU could be read in any collection so far."""
@@ -144,9 +152,11 @@ class NodePipeline:
         readings = self._readings(cycle)
         self._pods.read(cycle)
         allocations = self._pods.joined(self._allocations(cycle))
+        self._attribution.share_replicas(self._replicas())
         attribution, allocation_families = self._attribution.get(
             readings.inventory, allocations, readings.down, self._pods.concerning
         )
+        use = self._processes.read(cycle, readings, attribution, self._pods.pods)
         jobs = self._sources.jobs.read() if self._sources.jobs else JobFiles()
         devices, others = self._samples(readings, attribution.containers, jobs.jobs)
         self.has_read_a_gpu = self.has_read_a_gpu or any(gpu.uuid not in readings.down for gpu in readings.inventory)
@@ -155,12 +165,13 @@ class NodePipeline:
         return Snapshot(
             taken_at=readings.taken_at,
             families=(
-                *self._selected_families(readings, devices, others),
+                *self._selected_families(readings, devices, others, use),
                 *self._inventory.families(readings, max(self._expected(), len(self._known))),
                 *self._computed.own(),
                 unsupported(readings, self._names, self._node),
                 *allocation_families,
                 *self._pods.families(),
+                *use.families,
                 *self._job_families(readings, jobs.jobs),
                 *(self._normalized.families(values) if self._exposes_normalized else ()),
                 *self._state_families(cycle, attribution, values, readings),
@@ -170,6 +181,7 @@ class NodePipeline:
                 *self._problems(readings),
                 *(SourceProblem(JOBS, *problem) for problem in jobs.problems),
                 *self._pods.problems(),
+                *use.problems,
             ),
             rejected=self._rejected(readings),
             build=_build(readings),
@@ -225,7 +237,11 @@ class NodePipeline:
         return {scope: EntitySamples(by_field, labels, schema) for scope, schema in schemas.items()}
 
     def _selected_families(
-        self, readings: Readings, devices: EntitySamples, others: dict[TableScope, EntitySamples]
+        self,
+        readings: Readings,
+        devices: EntitySamples,
+        others: dict[TableScope, EntitySamples],
+        use: CollectedUse,
     ) -> Iterator[Family]:
         """Make the families of the counters file, of the devices that are selected, their links and vGPUs."""
         chosen = selected(readings, self._selection)
@@ -236,7 +252,8 @@ class NodePipeline:
         exposed = of_devices(devices, chosen)
         if self._style.repeat_on_instances:
             exposed = exposed._replace(by_field=repeated_on_instances(exposed.by_field, readings.inventory, chosen))
-        yield from dcgm_families(self._counters, exposed, others)
+        families = dcgm_families(self._counters, exposed, others)
+        yield from self._processes.in_families(families, self._counters, use, devices.labels, chosen)
         own = labeled(readings.inventory, devices.labels, chosen)
         yield from self._computed.of_file(self._counters.computed, *own, self._schema)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from exporter.collection_loop import CollectionLoop
 from exporter.config import ConfigError
@@ -19,6 +20,7 @@ from exporter.gpu_names import ResourcePatterns, gpu_resources
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.hpc_job_files import JobFilesReader
+from exporter.node.attribution.mps import replica_sharing
 from exporter.node.config import NodeConfig
 from exporter.node.counters_source import counters_source
 from exporter.node.counters_watch import (
@@ -32,6 +34,9 @@ from exporter.node.devices.pci import PciBus
 from exporter.node.devices.watch_intervals import mismatches, wanted_at
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.pods.known_pods import KnownPods
+from exporter.node.processes.container_log_links import ContainerLogLinks
+from exporter.node.processes.proc_folder import ProcFolder
+from exporter.node.processes.source import NodeProcessFinder, ProcessFinder
 from exporter.node.profiling_pause import ProfilingPause
 from exporter.node.reader.supervisor import COMMAND, Reader
 from exporter.node.restart_need import DRIVER, RestartNeed
@@ -40,6 +45,9 @@ from exporter.node.status import node_page
 from exporter.program import ProgramEndpoints, run_until_signaled, serve
 from exporter.snapshot import Snapshot
 from exporter.source import Source
+
+if TYPE_CHECKING:
+    from exporter.node.simulation.scenario import Scenario
 
 logger = logging.getLogger(__name__)
 
@@ -178,6 +186,7 @@ class NodeProgram:
                 libdcgm=str(config.libdcgm) if config.libdcgm else None,
                 bindings=str(config.bindings) if config.bindings else None,
                 selections=config.selections,
+                processes=config.processes.read and (config.source == "simulated" or config.reads_this_machine),
             ),
             command=(*COMMAND, config.log.format, "debug" if config.log.debug else "info"),
         )
@@ -185,7 +194,7 @@ class NodeProgram:
     def _build(self, counters: Counters) -> NodePipeline:
         config = self._config
         jobs = JobFilesReader(config.jobs_folder) if config.jobs_folder else None
-        sources = NodeSources(self._reader, self._kubelet(), jobs, self._pods())
+        sources = NodeSources(self._reader, self._kubelet(), jobs, self._pods(), self._processes())
         rules = AttributionRules(
             gpus=gpu_resources(config.resource_names),
             indexed=ResourcePatterns(config.index_resources),
@@ -204,6 +213,8 @@ class NodeProgram:
             selection=config.devices,
             normalized=config.normalized,
             pods=config.pods,
+            virtual_gpus=config.processes.virtual_gpus,
+            replicas=lambda: replica_sharing(config.replicas, config.mps_root),
         )
 
     def _pods(self) -> KnownPods | None:
@@ -227,18 +238,36 @@ class NodeProgram:
         if config.source != "simulated":
             return None
         from exporter.node.simulation.kubelet import ScenarioKubelet  # noqa: PLC0415 - for simulated nodes only
-        from exporter.node.simulation.scenario import ScenarioError, load  # noqa: PLC0415 - likewise
 
-        try:
-            scenario = load(str(config.scenario) if config.scenario else None)
-        except ScenarioError as error:
-            raise ConfigError(str(error)) from None
+        scenario = _scenario(config)
         return ScenarioKubelet(scenario, scenario.begins(time.time()))
+
+    def _processes(self) -> ProcessFinder | None:
+        """Finds the pods of processes, where that is asked for: on this node, or in the simulated source's scenario."""
+        config = self._config
+        if not config.processes.read:
+            return None
+        if config.source == "simulated":
+            from exporter.node.simulation.process_finder import ScenarioProcessFinder  # noqa: PLC0415 - as above
+
+            scenario = _scenario(config)
+            return ScenarioProcessFinder(scenario, scenario.begins(time.time()))
+        folder, links = ProcFolder(config.processes.host_proc), ContainerLogLinks(config.processes.container_log_links)
+        return NodeProcessFinder(folder, links)
 
     def _expected_gpus(self) -> int:
         if not self._config.reads_this_machine:
             return self._config.expected_gpus
         return max(self._config.expected_gpus, self._pci.count_gpus())
+
+
+def _scenario(config: NodeConfig) -> "Scenario":
+    from exporter.node.simulation.scenario import ScenarioError, load  # noqa: PLC0415 - for simulated nodes only
+
+    try:
+        return load(str(config.scenario) if config.scenario else None)
+    except ScenarioError as error:
+        raise ConfigError(str(error)) from None
 
 
 def state_keeper(config: NodeConfig) -> StateKeeper | None:

@@ -7,6 +7,8 @@ from exporter.node.attribution.device_lookup import UnmatchedReason
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.component_selection import SelectionReason
 from exporter.node.devices.health import HealthReason
+from exporter.node.devices.processes import NAME as PROCESSES
+from exporter.node.devices.processes import ProcessReason
 from exporter.node.devices.readings import RejectionReason
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
@@ -36,6 +38,8 @@ def _reasons_of(source: str) -> tuple[type[Reason], ...]:
     """The closed sets that a source's reasons are from, its own first."""
     if source == STATE_FILE:
         return (StateFileReason,)
+    if source == PROCESSES:
+        return (ProcessReason,)
     if source == "simulated":
         from exporter.node.simulation.source import SimulationReason  # noqa: PLC0415 - for simulated nodes only
 

@@ -93,9 +93,9 @@ def test_an_empty_variable_counts_as_not_set():
 
 
 def test_flags_and_variables_that_are_ignored_for_compatibility_are_accepted_and_reported_once():
-    given = ("--fake-gpus", "--enable-pprof", "--kubernetes-virtual-gpus=true", "--enable-pprof")
+    given = ("--fake-gpus", "--enable-pprof", "--container-labels=true", "--enable-pprof")
     assert config(*given, DCGM_EXPORTER_DUMP_ENABLED="1", KUBERNETES_ENABLE_DRA="").warnings == (
-        "ignored for compatibility: --fake-gpus, --enable-pprof, --kubernetes-virtual-gpus, DCGM_EXPORTER_DUMP_ENABLED",
+        "ignored for compatibility: --fake-gpus, --enable-pprof, --container-labels, DCGM_EXPORTER_DUMP_ENABLED",
     )
 
 

@@ -43,6 +43,7 @@ NVML_SOURCES = (
     "libnvidia_ml_field_values.c",
     "libnvidia_ml_fabric.c",
     "libnvidia_ml_p2p.c",
+    "libnvidia_ml_processes.c",
     "libnvidia_ml_gpm.c",
     "libnvidia_ml_events.c",
     "libnvidia_ml_system_events.c",

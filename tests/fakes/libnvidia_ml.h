@@ -4,7 +4,7 @@
  * before a shutdown (2), buffers that are too small (7), records of another version (25), and any call on a lost GPU
  * (15). Record layouts are those of nvml.h as pynvml declares them.
  * With -DOLD_DRIVER the newer functions (memory v2, TemperatureV, ClocksEventReasons, GPM, the
- * NVLink fabric, system events) are missing.
+ * NVLink fabric, system events, processes with MIG ids) are missing.
  *
  * This header has what its files share.
  */

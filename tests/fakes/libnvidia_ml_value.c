@@ -1,4 +1,4 @@
-/* Single values of the fake libnvidia-ml: numbers and texts of a GPU, and its processes. */
+/* Single values of the fake libnvidia-ml: numbers and texts of a GPU. */
 #define _GNU_SOURCE
 #include "libnvidia_ml.h"
 
@@ -120,30 +120,4 @@ ret_t nvmlDeviceGetComputeMode(device_t d, unsigned *out)
     ret_t r = plain(__func__, d, 65, 1, 0, out);
     *out += r == OK && *out > 0;
     return r;
-}
-
-/* The table has no processes: every list is empty. */
-static ret_t no_processes(const char *function, device_t d, unsigned *count)
-{
-    ENTER(c, enter_device(&c, function, d));
-    *count = 0;
-    return leave(&c, OK);
-}
-
-ret_t nvmlDeviceGetComputeRunningProcesses_v3(device_t d, unsigned *count, void *out)
-{
-    (void)out;
-    return no_processes(__func__, d, count);
-}
-
-ret_t nvmlDeviceGetGraphicsRunningProcesses_v3(device_t d, unsigned *count, void *out)
-{
-    (void)out;
-    return no_processes(__func__, d, count);
-}
-
-ret_t nvmlDeviceGetMPSComputeRunningProcesses_v3(device_t d, unsigned *count, void *out)
-{
-    (void)out;
-    return no_processes(__func__, d, count);
 }

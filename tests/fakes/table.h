@@ -75,7 +75,8 @@ struct table_header { /* 440 bytes */
     uint32_t profiling_module; /* 1 when the engine can profile GPUs without GPM */
     uint32_t unbinds; /* how often the driver was unbound from a GPU so far */
     uint32_t binds;   /* and bound to it again */
-    uint32_t unused[13];
+    struct table_section processes;
+    uint32_t unused[9];
 };
 
 struct table_device { /* a GPU: 376 bytes, in the order of entity ids */
@@ -166,6 +167,19 @@ struct table_event { /* 40 bytes, in the order of time */
     uint64_t number; /* grows by one per event, from 1 */
 };
 
+/* Lists of NVML that a process can be in. */
+enum { PROCESS_COMPUTE = 1, PROCESS_GRAPHICS = 2, PROCESS_MPS = 4 };
+
+struct table_process { /* 32 bytes, in the order of the scenario */
+    uint32_t gpu_id;
+    uint32_t pid;
+    uint32_t gi; /* all ones on a GPU that is not MIG-enabled */
+    uint32_t ci;
+    uint32_t kinds; /* PROCESS_... */
+    uint32_t sm_percent;
+    uint64_t used_bytes; /* all ones where NVML does not know it */
+};
+
 _Static_assert(sizeof(struct table_section) == 16, "section");
 _Static_assert(sizeof(struct table_header) == 440, "header");
 _Static_assert(sizeof(struct table_device) == 376, "device");
@@ -174,5 +188,6 @@ _Static_assert(sizeof(struct table_sample) == 288, "sample");
 _Static_assert(sizeof(struct table_fault) == 88, "fault");
 _Static_assert(sizeof(struct table_field) == 72, "field");
 _Static_assert(sizeof(struct table_event) == 40, "event");
+_Static_assert(sizeof(struct table_process) == 32, "process");
 
 #endif

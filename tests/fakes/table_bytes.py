@@ -27,13 +27,16 @@ LEVELS = {"link": LINK, "vgpu": VGPU, "switch": SWITCH, "switch_link": LINK, "cp
 OWN, PARENT, GI_ONLY, BLANK, SYSTEM, UNSUPPORTED = range(6)
 """MIG_… of table.h."""
 
-HEADER = Struct("<5IiqQ24I80s80s80s3I52x")
+HEADER = Struct("<5IiqQ24I80s80s80s7I36x")
 DEVICE = Struct("<IIiiIiIIiiQQ96s32s96s48s48s")
 INSTANCE = Struct("<6I2i2I2Q2I64s128sQ")
 SAMPLE = Struct("<IIHHiq8s256s")
 FAULT = Struct("<48siIIIQ4I")
 FIELD = Struct("<6I48s")
 EVENT = Struct("<4IqqQ")
+PROCESS = Struct("<6IQ")
+PROCESS_KINDS = {"compute": 1, "graphics": 2, "mps": 4}
+NO_ID, NO_BYTES = 2**32 - 1, 2**64 - 1
 
 TYPES = {"int": "i", "float": "d", "string": "s"}
 SENTINELS = ("blank", "not_found", "not_supported", "no_permission")
@@ -52,6 +55,7 @@ def table(state: ScenarioState, now: float, tick: int = 1) -> bytes:
         (FAULT, list(rows_of.faults())),
         (FIELD, [field_row(field) for field in known_fields(state.versions.dcgm)]),
         (EVENT, list(rows_of.events())),
+        (PROCESS, list(rows_of.processes())),
     )
     section_headers, offset = [], HEADER.size
     for layout, rows in sections:
@@ -67,11 +71,12 @@ def table(state: ScenarioState, now: float, tick: int = 1) -> bytes:
         versions.cuda,
         round(now * 1e6),
         tick,
-        *section_headers,
+        *section_headers[:-4],
         *(raw_text(text) for text in (versions.driver, versions.nvml, versions.dcgm)),
         state.profiling_module,
         state.unbinds,
         state.binds,
+        *section_headers[-4:],
     )
     return header + b"".join(row for _, rows in sections for row in rows)
 
@@ -226,6 +231,15 @@ class _TableRows:
         for number, xid in enumerate(self.state.xids, start=1):
             if xid.device in entities:
                 yield EVENT.pack(*entities[xid.device], XID, self._timestamp(xid.at), xid.xid, number)
+
+    def processes(self) -> Iterator[bytes]:
+        gpus = {gpu.spec.uuid: gpu.entity_id for gpu in self.state.gpus}
+        for each in self.state.processes:
+            kinds = sum(PROCESS_KINDS[kind] for kind in each.spec.kinds)
+            memory = NO_BYTES if each.spec.memory_mib is None else each.spec.memory_mib << 20
+            if each.gpu in gpus:
+                ids = (NO_ID if number < 0 else number for number in (each.gi, each.ci))
+                yield PROCESS.pack(gpus[each.gpu], each.spec.pid, *ids, kinds, round(each.sm), memory)
 
     def _addresses(self) -> Iterator[tuple[str, int, int, int]]:
         """Yield every address that an event can name, with its kind, its entity id and the id of its GPU."""

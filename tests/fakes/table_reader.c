@@ -26,7 +26,8 @@ static int complete(const struct table_view *view)
            in_file(view, &h->samples, sizeof(struct table_sample)) &&
            in_file(view, &h->faults, sizeof(struct table_fault)) &&
            in_file(view, &h->fields, sizeof(struct table_field)) &&
-           in_file(view, &h->events, sizeof(struct table_event));
+           in_file(view, &h->events, sizeof(struct table_event)) &&
+           in_file(view, &h->processes, sizeof(struct table_process));
 }
 
 int table_open(struct table_view *view)

@@ -44,6 +44,8 @@ class DeviceAllocation(NamedTuple):
     resource: str
     sharing: Sharing
     replicas: int
+    replica_ids: tuple[str, ...] = ()
+    """Their ids, of those that `replicas` counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,7 @@ def _per_container(position: int, matches: _Matches, rules: AttributionRules) ->
         if allocation.share in {"replica", "fraction"}:
             own.add(allocation.replica)
     for (container, resource), own in sorted(replicas.items()):
-        yield DeviceAllocation(position, container, resource, sharing, len(own))
+        yield DeviceAllocation(position, container, resource, sharing, len(own), tuple(sorted(own)))
 
 
 def _counts(unmatched: dict[tuple[str, str], Unmatched]) -> tuple[tuple[str, UnmatchedReason, int], ...]:

@@ -5,12 +5,19 @@ allocations contradict each other.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from exporter.identity_labels import CONTAINER, WORKLOAD, container_labels, workload_labels
 from exporter.metric import Family, Kind, Metric, Sample, metric
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.attribute import DEFAULT_RULES, Attribution, AttributionRules, PodContainer, attribute
+from exporter.node.attribution.attribute import (
+    DEFAULT_RULES,
+    Attribution,
+    AttributionRules,
+    PodContainer,
+    ReplicaSharing,
+    attribute,
+)
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
 from exporter.node.pods.pod import NodePods
@@ -102,6 +109,11 @@ class AttributionCache:
     rules: AttributionRules = DEFAULT_RULES
     _inputs: tuple[tuple[Device, ...], Allocations | None, tuple[str, ...], NodePods | None] | None = None
     _results: tuple[Attribution, tuple[Family, ...]] | None = None
+
+    def share_replicas(self, replicas: ReplicaSharing) -> None:
+        """Say how the device plugin shares a GPU between replicas from now on."""
+        if replicas != self.rules.replicas:
+            self.rules, self._results = replace(self.rules, replicas=replicas), None
 
     def get(
         self,

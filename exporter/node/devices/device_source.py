@@ -81,6 +81,8 @@ class ReaderConfig(msgspec.Struct, frozen=True):
     """Folder of NVIDIA's Python bindings of DCGM; None means where NVIDIA's packages have them."""
     selections: ComponentSelections = ComponentSelections()
     """Which components are read."""
+    processes: bool = False
+    """Whether the processes on the GPUs are read."""
     choice: SourceChoice | None = None
     """What `auto` had chosen in the last reader process; None in the first."""
 

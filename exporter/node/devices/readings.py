@@ -13,6 +13,7 @@ from exporter.node.devices.component import Component
 from exporter.node.devices.device import Device
 from exporter.node.devices.health import HealthStatus
 from exporter.node.devices.link import Link
+from exporter.node.devices.processes import ProcessReadings
 from exporter.node.devices.vgpu import Vgpu
 from exporter.reason import Reason
 
@@ -136,6 +137,8 @@ class Readings(msgspec.Struct, frozen=True):
     """The vGPUs of the GPUs that can be read, where a field of one is wanted and the source reads them."""
     vgpu_batches: tuple[Batch, ...] = ()
     """Samples of vGPUs: their `devices` are positions in `vgpus`."""
+    processes: ProcessReadings | None = None
+    """The processes on the GPUs, where they are wanted and the source reads them."""
 
 
 def with_unread_fields(readings: Readings, fields: Sequence[int]) -> Readings:

@@ -12,6 +12,7 @@ from typing import Any
 from exporter.node.devices import field_ids
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import WantedField
+from exporter.node.devices.processes import GpuProcesses, ProcessReason
 from exporter.node.devices.read_plan import ReadRequest, fields_of, plan
 from exporter.node.devices.readings import P2pStatus
 from exporter.node.nvml.counter_rates import CounterRates
@@ -20,6 +21,7 @@ from exporter.node.nvml.discovery import DiscoveredGpu, GpuFacts, discover_gpu
 from exporter.node.nvml.links import READ_FIELDS, LinkReader, LinkValues
 from exporter.node.nvml.nvlink_rates import NvlinkRates
 from exporter.node.nvml.p2p_status import p2p_statuses
+from exporter.node.nvml.processes import ProcessReader
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.nvml.values import GpuLostError, NvmlValue
 from exporter.node.nvml.vgpus import READ_FIELDS as VGPU_FIELDS
@@ -48,6 +50,8 @@ class GpuRequest:
     """Values of the node as a whole, by field."""
     xid_seconds: float | None
     """How long an XID is exposed; None where XIDs are not wanted."""
+    processes: bool = False
+    """Whether its processes are read."""
 
 
 @dataclass(slots=True)
@@ -67,6 +71,8 @@ class GpuReadings:
     vgpus: tuple[VgpuReadings, ...] = ()
     """Where a field of vGPUs is wanted."""
     p2p: tuple[P2pStatus, ...] = ()
+    processes: GpuProcesses | None = None
+    """None where they are not wanted."""
     activity_after: float | None = None
     """Seconds until engine activity, which is still to be read, can be read; None when it was."""
 
@@ -88,8 +94,8 @@ class GpuReadings:
 class GpuReader:
     """Reads the GPU with one NVML index, which stays the same GPU for one session. For use by one thread at a time."""
 
-    def __init__(self, index: int, memory: GpuMemory, clock: Callable[[], float]) -> None:
-        self._index, self._memory = index, memory
+    def __init__(self, index: int, memory: GpuMemory, clock: Callable[[], float], processes: ProcessReader) -> None:
+        self._index, self._memory, self._processes = index, memory, processes
         self._events = XidEvents(memory.xids)
         self._reader = DeviceReader(clock, memory.nvlink, memory.pcie)
         self._links = LinkReader(memory.nvlink, clock)
@@ -148,10 +154,20 @@ class GpuReader:
             readings.links = self._links.read(found.uuid, handle, of_links)
         if of_vgpus := sorted(VGPU_FIELDS.intersection(fields_of("vgpu", request.fields))):
             readings.vgpus = tuple(read_vgpus(found, of_vgpus))
+        if request.processes:
+            readings.processes = self._read_processes(found)
         if any(begun):
             readings.activity_after = self._reader.seconds_until_ready()
         else:
             self._read_requests(request, readings, activity)
+
+    def _read_processes(self, found: DiscoveredGpu) -> GpuProcesses:
+        try:
+            instances = tuple({id(each.handle): each.handle for each in found.devices[1:]}.values())
+            return self._processes.read(found.uuid, found.devices[0].gpu_handle, instances)
+        except Exception as error:  # noqa: BLE001 - a defect costs the processes of this GPU, and not the GPU
+            message = f"the processes of {found.uuid} cannot be read: {error!r}"
+            return GpuProcesses(found.uuid, problem=(ProcessReason.FAILED, message))
 
     def _requests(self, request: GpuRequest, readings: GpuReadings, *, activity: bool) -> list[ReadRequest]:
         assert readings.found is not None

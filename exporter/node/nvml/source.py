@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import msgspec
 import pynvml
 
 from exporter.node.devices import field_ids
 from exporter.node.devices.computed_metrics import P2P_STATUS
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
+from exporter.node.devices.processes import ProcessReadings
 from exporter.node.devices.read_plan import ReadRequest, plan, unique
 from exporter.node.devices.readings import Readings, XidReport
 from exporter.node.devices.validity import age_limit
@@ -25,6 +27,7 @@ from exporter.node.nvml.device_reader import system_values
 from exporter.node.nvml.driver_events import DriverEvents
 from exporter.node.nvml.gpu_reader import GpuMemory, GpuReader, GpuReadings, GpuRequest
 from exporter.node.nvml.inventory import InventoryMemory, NvmlInventory, links_of, vgpus_of
+from exporter.node.nvml.processes import ProcessReader
 from exporter.node.nvml.session import NvmlSession
 from exporter.node.nvml.values import source_error
 from exporter.node.nvml.xid_events import XidMemory
@@ -71,6 +74,7 @@ class NvmlSource:
         unbound: Callable[[Sequence[XidReport]], None] | None = None,
     ) -> None:
         self._fields, self._wanted = config.fields, {field.id: field for field in unique(config.fields)}
+        self._wants_processes = config.processes
         self._interval, self._clock, self._wall, self._patience = config.interval, clock, wall, patience
         self._calls: ContainedCalls[GpuReadings] = ContainedCalls()
         self._session = NvmlSession(clock, in_use=lambda: bool(self._calls.unreturned()))
@@ -145,18 +149,28 @@ class NvmlSource:
         count = _gpu_count()
         for index in range(count):
             if index not in self._gpus:
-                self._gpus[index] = GpuReader(index, self._gpu_memory, self._clock)
+                processes = ProcessReader(self._wall, self._interval)
+                self._gpus[index] = GpuReader(index, self._gpu_memory, self._clock, processes)
         read = self._read_gpus(range(count), self._request(), time.monotonic() + budget)
         found = self._inventory_memory.inventory(read.values(), set(range(count)) - read.keys())
         self._reopen_at = None if found.complete else (self._reopen_at or self._clock() + REOPEN_SECONDS)
-        return self._readings(taken_at, found, tuple(read.values()))
+        readings = self._readings(taken_at, found, tuple(read.values()))
+        if not self._wants_processes:
+            return readings
+        of_gpus = (each.processes for each in read.values() if not each.down)
+        listed = tuple(each for each in of_gpus if each is not None)
+        return msgspec.structs.replace(readings, processes=ProcessReadings(listed))
 
     def _request(self) -> GpuRequest:
         versions = self._session.versions
         system = system_values(versions) if not field_ids.SYSTEM.isdisjoint(self._wanted) else {}
         xid = self._wanted.get(field_ids.XID)
         return GpuRequest(
-            self._fields, versions.get("driver", ""), system, age_limit(xid, self._interval) if xid else None
+            self._fields,
+            versions.get("driver", ""),
+            system,
+            age_limit(xid, self._interval) if xid else None,
+            self._wants_processes,
         )
 
     def _read_gpus(self, indexes: Sequence[int], request: GpuRequest, until: float) -> dict[int, GpuReadings]:

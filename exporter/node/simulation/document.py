@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from exporter.node.simulation.processes import ProcessSpec
 from exporter.node.simulation.script import Script, Sentinel
 
 GpuStateName = Literal["lost", "unsupported", "inaccessible", "disabled", "detached"]
@@ -274,6 +275,7 @@ class ScenarioDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Value sets by name, for `use`."""
     events: tuple[ScenarioEvent, ...] = ()
     allocations: tuple[ScenarioAllocation, ...] = ()
+    processes: tuple[ProcessSpec, ...] = ()
     switches: tuple[SwitchSpec, ...] = ()
     cpus: tuple[CpuSpec, ...] = ()
     profiling_module: bool = True

@@ -22,6 +22,7 @@ from exporter.node.simulation.document import (
     ScenarioDocument,
     XidEvent,
 )
+from exporter.node.simulation.processes import process_errors
 from exporter.node.simulation.script import Failed, Frozen, Missing, Script, Steps, script_error
 from exporter.node.simulation.state import ScenarioState, field_of, state_at
 
@@ -99,6 +100,7 @@ def _errors(document: ScenarioDocument) -> Iterator[str]:
     yield from (f"two vGPUs have the number {number}" for number in vgpus if vgpus.count(number) > 1)
     yield from component_errors(document)
     uuids = {gpu.uuid for gpu in document.devices}
+    yield from process_errors(document.processes, uuids)
     known = uuids | {spec.address for spec in component_specs(document)}
     for number, event in enumerate(document.events):
         place = f"$.events[{number}]"

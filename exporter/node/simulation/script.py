@@ -97,6 +97,11 @@ class ScriptedSample:
     status: int = 0
 
 
+def blank(t: float) -> ScriptedSample:
+    """Return a blank value."""
+    return ScriptedSample(None, t, "blank")
+
+
 def value_at(script: Script, t: float) -> ScriptedSample:
     """Return the sample of a script at time t."""
     match script:

@@ -20,6 +20,7 @@ from exporter.node.devices.computed_metrics import P2P_STATUS
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
 from exporter.node.devices.link import Link
+from exporter.node.devices.processes import ProcessReadings
 from exporter.node.devices.read_plan import fields_of, plan
 from exporter.node.devices.readings import (
     Batch,
@@ -35,6 +36,7 @@ from exporter.node.devices.validity import age_limit, before_first_event, checke
 from exporter.node.devices.vgpu import Vgpu
 from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.parts import links_of, vgpus_of
+from exporter.node.simulation.processes import process_readings
 from exporter.node.simulation.scenario import load
 from exporter.node.simulation.script import ScriptedSample
 from exporter.node.simulation.state import GpuInstanceState, GpuState, SampleMap, ScenarioState
@@ -141,6 +143,7 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
         components=components,
         component_batches=component_batches,
         problems=config.selections.problems(components, _component_scopes(config)),
+        processes=_processes(state) if config.processes else None,
     )
 
 
@@ -157,6 +160,10 @@ def _parts(
         return (), ()
     columns = _columns(fields, [samples for _, samples in parts], wanted, oldest, counts)
     return tuple(part for part, _ in parts), (Batch(tuple(range(len(parts))), fields, columns),)
+
+
+def _processes(state: ScenarioState) -> ProcessReadings:
+    return process_readings(state.processes, {gpu.spec.uuid: bool(gpu.mig) for gpu in state.gpus if not gpu.lost})
 
 
 def _component_scopes(config: ReaderConfig) -> tuple[ComponentScope, ...]:

@@ -35,7 +35,8 @@ from exporter.node.simulation.document import (
     XidEvent,
 )
 from exporter.node.simulation.gpu_samples import gpu_identity, with_framebuffer
-from exporter.node.simulation.script import Script, ScriptedSample, typed, value_at
+from exporter.node.simulation.processes import ProcessState, processes_at
+from exporter.node.simulation.script import Script, ScriptedSample, blank, typed, value_at
 
 ENTITIES_PER_GPU = 8
 """DCGM_MAX_INSTANCES_PER_GPU."""
@@ -136,6 +137,7 @@ class ScenarioState:
     xids: tuple[XidEvent, ...]
     """Those so far, in the order of time; none from before the last restart of the engine, which forgets them."""
     components: tuple[ComponentState, ...] = ()
+    processes: tuple[ProcessState, ...] = ()
 
 
 def field_of(key: str) -> Field | None:
@@ -166,6 +168,7 @@ def state_at(document: ScenarioDocument, t: float) -> ScenarioState:
         binds=sum(event.for_ is not None and event.at + event.for_ <= t for event in unbound),
         xids=builder.xids,
         components=tuple(builder.components()),
+        processes=tuple(processes_at(document.processes, t)),
     )
 
 
@@ -249,7 +252,7 @@ class _StateBuilder:
         samples[field_ids.NAME] = ScriptedSample(spec.profile, self.t)
         samples = with_framebuffer(samples, spec.memory_mib, self.t)
         if not spec.compute:  # as DCGM: without a compute instance it has nothing but the profile name
-            return {field: _blank(self.t) for field in samples} | {field_ids.NAME: samples[field_ids.NAME]}
+            return {field: blank(self.t) for field in samples} | {field_ids.NAME: samples[field_ids.NAME]}
         samples[field_ids.UUID] = ScriptedSample(spec.compute[0].uuid, self.t)
         return samples
 
@@ -259,7 +262,7 @@ class _StateBuilder:
         samples = dict(inherited) | self._scripted(spec.use, spec.fields)
         samples[field_ids.NAME] = ScriptedSample(spec.profile or gpu_instance.profile, self.t)
         samples[field_ids.UUID] = ScriptedSample(spec.uuid, self.t)
-        samples |= {field: _blank(self.t) for field in GPU_INSTANCE_ONLY}
+        samples |= {field: blank(self.t) for field in GPU_INSTANCE_ONLY}
         return samples
 
     def _scripted(self, use: Iterable[str], own: Fields) -> dict[int, ScriptedSample]:
@@ -282,16 +285,12 @@ class _StateBuilder:
                 for number in {f.id for f in map(field_of, event.fields) if f} or samples.keys() - IDENTITY:
                     samples[number] = _faulty(event, samples.get(number), self.t)
         if seen:
-            lost = ScriptedSample(None, self.t, status=layout.GPU_LOST) if seen == "status" else _blank(self.t)
+            lost = ScriptedSample(None, self.t, status=layout.GPU_LOST) if seen == "status" else blank(self.t)
             return {number: sample if number in IDENTITY else lost for number, sample in samples.items()}
         return samples
 
 
-def _blank(t: float) -> ScriptedSample:
-    return ScriptedSample(None, t, "blank")
-
-
 def _faulty(event: SampleFault, sample: ScriptedSample | None, t: float) -> ScriptedSample:
     if event.stale:
-        return replace(sample, stamp=min(sample.stamp, event.at)) if sample else _blank(event.at)
+        return replace(sample, stamp=min(sample.stamp, event.at)) if sample else blank(event.at)
     return ScriptedSample(None, t, event.sentinel, event.status)

@@ -20,6 +20,7 @@ from exporter.node.devices.field import fields
 from exporter.node.devices.labels import LabelStyle
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.simulation.kubelet import ScenarioKubelet
+from exporter.node.simulation.process_finder import ScenarioProcessFinder
 from exporter.node.simulation.scenario import builtin, load
 from exporter.node.simulation.source import SimulatedSource
 from exporter.source import Source, SourceError
@@ -75,9 +76,11 @@ class CollectedFlow:
         return render(snapshot.families, self.registry)
 
 
-def flow_over(devices, kubelet, counters, clock=lambda: EPOCH, *, style=STYLE, jobs=None, known_pods=None, **more):
+def flow_over(
+    devices, kubelet, counters, clock=lambda: EPOCH, *, style=STYLE, jobs=None, known_pods=None, processes=None, **more
+) -> CollectedFlow:
     """A flow over these sources; all but `devices` may be None."""
-    sources = NodeSources(devices, kubelet, jobs, known_pods)
+    sources = NodeSources(devices, kubelet, jobs, known_pods, processes)
     options = {"clock": clock, "monotonic": clock, "interval": INTERVAL} | more
     pipeline = NodePipeline(sources, counters, style, AttributionRules(), lambda: 0, **options)
     config = ConfigState("0" * 64, successful=True, at=EPOCH)
@@ -122,16 +125,17 @@ class BreakableSource:
 class SimulatedFlow:
     """A flow over the simulated source, at a scenario time (seconds) that a test sets."""
 
-    def __init__(self, name, counters=None, t=0.0, *, attributed=True, **more):
+    def __init__(self, name, counters=None, t=0.0, *, attributed=True, processes=False, **more):
         counters = counters or default_counters()
         which = SCENARIOS.get(name, name)
         scenario = load(which)
         self.t = 0.0
         self._begin = scenario.begins(EPOCH)
-        source = SimulatedSource(config_of("simulated", counters, scenario=which), self.now)
+        source = SimulatedSource(config_of("simulated", counters, scenario=which, processes=processes), self.now)
         self.devices = BreakableSource(source)
         self.kubelet = BreakableSource(ScenarioKubelet(scenario, 0.0, lambda: self.t)) if attributed else None
-        self.flow = flow_over(self.devices, self.kubelet, counters, self.now, **more)
+        finder = ScenarioProcessFinder(scenario, self._begin, self.now) if processes else None
+        self.flow = flow_over(self.devices, self.kubelet, counters, self.now, processes=finder, **more)
         self.t = t
 
     def now(self) -> float:

@@ -77,6 +77,18 @@ def test_the_exposition_of_components_is_equal_to_its_golden_file(golden):
     assert series_of(exposition.text) == openmetrics_series_of(exposition.openmetrics)
 
 
+def test_the_exposition_of_what_pods_use_of_shared_gpus_is_equal_to_its_golden_file(golden):
+    exposition = SimulatedFlow("time_sliced", None, 61, processes=True, virtual_gpus=True).exposition()
+    golden(without_volatile(exposition.text.decode()), GOLDEN / "time_sliced-processes.prom")
+    exposed = series_of(exposition.text)
+    assert exposed == openmetrics_series_of(exposition.openmetrics)
+    # Of each container two, and two with the label vgpu; of each device one of what runs in no pod.
+    containers = Counter(dict(pairs)["UUID"] for name, pairs in exposed if name == "gpugauge_pod_gpu_memory_used_bytes")
+    before = series_by_device(series_of(exposition_of("time_sliced", 61).text))
+    for device, count in series_by_device(exposed).items():
+        assert count - before[device] <= 4 * containers[device[0]] + 1
+
+
 def test_every_golden_file_belongs_to_a_scenario():
     owners = {path.name.partition(".")[0].rpartition("-")[0] or path.stem for path in GOLDEN.glob("*.prom")}
     assert owners == SCENARIOS.keys()

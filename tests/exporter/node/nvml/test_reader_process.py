@@ -14,7 +14,8 @@ import pytest
 from exporter.node.reader.process import ReaderProcess
 from exporter.node.reader.protocol import ReaderRequest, frame, read_frame
 from exporter.node.simulation.document import CallFault
-from exporter.node.simulation.scenario import load
+from exporter.node.simulation.processes import ProcessSpec
+from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.nvml.fixture import config, samples, with_events
 from tests.fakes.build import OLD_NVML, build, put
 from tests.fakes.scenario_table import VARIABLE, ScenarioTable
@@ -26,16 +27,18 @@ LIMIT = 60.0
 
 COLLECTION = """
 import json, sys
+import msgspec
 from exporter.node.nvml.source import NvmlSource
 from exporter.source import SourceError
 from tests.exporter.node.nvml.fixture import samples, config
-source = NvmlSource(config(json.loads(sys.argv[1])))
+source = NvmlSource(msgspec.structs.replace(config(json.loads(sys.argv[1])), processes=True))
 try:
     readings = source.read()
     found = {}
     for key, value in samples(readings).items():
         found.setdefault(key[3], []).append(value)
     print(json.dumps({"devices": len(readings.inventory), "samples": found,
+                      "processes": [[p.pid, p.memory] for gpu in readings.processes.gpus for p in gpu.processes],
                       "problems": [reason for reason, _ in readings.problems],
                       "rejected": sorted({(r.field, r.reason) for r in readings.rejections})}))
 except SourceError as error:
@@ -88,6 +91,15 @@ def test_an_old_driver_lacks_only_the_values_of_newer_functions(table, tmp_path)
     assert found["problems"] == ["reserved_included"]
     total, free, used = (found["samples"][field] for field in ("250", "251", "252"))
     assert [t - f for t, f in zip(total, free, strict=True)] == used
+
+
+def test_a_driver_from_before_mig_lists_its_processes(table, tmp_path):
+    put(OLD_NVML, tmp_path)
+    document = load("whole").document
+    process = ProcessSpec(20, document.devices[0].uuid, 2048, kinds=("compute", "graphics"))
+    table.scenario = Scenario("whole", msgspec.structs.replace(document, processes=(process,)))
+    table.tick(1)
+    assert collect(table, tmp_path, 150)["processes"] == [[20, 2048 << 20]]
 
 
 def test_memory_of_a_driver_that_has_the_reserved_part_is_no_problem(table, tmp_path):
