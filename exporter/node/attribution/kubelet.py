@@ -21,7 +21,7 @@ from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResour
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
 from exporter.node.attribution.kubelet_guards import CallPauses, SocketIdentity, StartGuard
 from exporter.node.attribution.kubelet_reason import ANSWER_BYTES, DEADLINE_SECONDS, KubeletReason, kubelet_error
-from exporter.node.attribution.listed_allocations import listed_allocations
+from exporter.node.attribution.repeated_answer import AnswerDecoder
 from exporter.source import SourceError
 
 _ALPHA_LIST = "/v1alpha1.PodResourcesLister/List"
@@ -59,7 +59,7 @@ class Kubelet:
     ) -> None:
         """`gpus` are the resources to read; `deadline` is in seconds, for one read; `clock` must never jump."""
         self._path = socket_path
-        self._gpus = gpus or GpuResources()
+        self._decoder = AnswerDecoder(gpus or GpuResources())
         self._deadline = deadline
         self._start_guard = StartGuard(clock)
         self._pauses = CallPauses(clock)
@@ -93,7 +93,7 @@ class Kubelet:
         """Make the call. Returns the number of pods, and what they are given."""
         try:
             answer = self._list(socket)
-            return len(answer.pod_resources), listed_allocations(answer, self._gpus)
+            return len(answer.pod_resources), self._decoder.decode(answer)
         except grpc.RpcError as error:
             raise kubelet_error(error) from error
         except DecodeError as error:
