@@ -31,6 +31,9 @@ An id given twice is listed twice, as for a device near two NUMA nodes. A resour
 ResourceClaim, its ids are `<pool>/<device>`.
 """
 
+OfferedDevices = tuple[str, Iterable[str]]
+"""A resource, and the ids of its healthy devices."""
+
 RATE_LIMITED = "rejected by rate limit"
 """The kubelet's message with RESOURCE_EXHAUSTED when its socket gets more than 100 calls a second."""
 
@@ -65,9 +68,16 @@ class SimulatedKubelet:
         *,
         v1: bool = True,
     ) -> None:
-        """`seed` makes the random order reproducible; without `v1` it is a kubelet before Kubernetes 1.20."""
+        """`seed` makes the random order reproducible; without `v1` it is a kubelet before Kubernetes 1.20.
+
+        Until `offered` is set, it is one before 1.21, which does not say what it offers.
+        """
         self.behavior = NORMAL
         self.v1 = v1
+        self.offered: Iterable[OfferedDevices] | None = None
+        """What GetAllocatableResources answers; None where there is no such call."""
+        self.offer_behavior = NORMAL
+        """How that call responds."""
         self.methods: list[str] = []
         """What was called since the start, in order, whether it exists or not."""
         self.calls = 0
@@ -87,7 +97,7 @@ class SimulatedKubelet:
         threads = ThreadPoolExecutor(8, "simulated-kubelet")
         self.methods = []
         server = grpc.server(threads, interceptors=[_Recorder(self.methods)])
-        lister = _Lister(self._list)
+        lister = _Lister(self._list, self._offer)
         server.add_generic_rpc_handlers([_alpha_service(lister)])
         if self.v1:
             add_PodResourcesListerServicer_to_server(lister, server)  # type: ignore[no-untyped-call]  # generated
@@ -116,13 +126,18 @@ class SimulatedKubelet:
     ) -> None:
         self.stop()
 
+    def _offer(self, context: grpc.ServicerContext) -> api.AllocatableResourcesResponse:
+        _behave(self.offer_behavior, context)
+        if self.offered is None:
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, "unknown method GetAllocatableResources")
+        each = [(resource, one) for resource, ids in self.offered for one in ids]
+        entries = (api.ContainerDevices(resource_name=name, device_ids=[one]) for name, one in self._shuffled(each))
+        return api.AllocatableResourcesResponse(devices=[entry.SerializeToString() for entry in entries])
+
     def _list(self, context: grpc.ServicerContext) -> api.ListPodResourcesResponse:
         self.calls += 1
         behavior = self.behavior
-        if behavior.delay:
-            _wait(behavior.delay, context)
-        if behavior.code is not None:
-            context.abort(behavior.code, behavior.details)
+        _behave(behavior, context)
         response = behavior.response or self._response()
         if behavior.padding:
             response.pod_resources.add(name="x" * behavior.padding)
@@ -144,16 +159,26 @@ class SimulatedKubelet:
 
 
 class _Lister(PodResourcesListerServicer):
-    """The generated service; it hands each call to `respond`."""
+    """The generated service; it hands each call on."""
 
-    def __init__(self, respond: Callable[[grpc.ServicerContext], api.ListPodResourcesResponse]) -> None:
-        self._respond = respond
+    def __init__(
+        self,
+        respond: Callable[[grpc.ServicerContext], api.ListPodResourcesResponse],
+        offer: Callable[[grpc.ServicerContext], api.AllocatableResourcesResponse],
+    ) -> None:
+        self._respond, self._offer = respond, offer
 
     def List(  # noqa: N802  # the name of the call
         self, request: api.ListPodResourcesRequest, context: grpc.ServicerContext
     ) -> api.ListPodResourcesResponse:
         del request  # it has no fields
         return self._respond(context)
+
+    def GetAllocatableResources(  # noqa: N802  # the name of the call
+        self, request: api.AllocatableResourcesRequest, context: grpc.ServicerContext
+    ) -> api.AllocatableResourcesResponse:
+        del request  # it has no fields
+        return self._offer(context)
 
 
 class _Recorder(grpc.ServerInterceptor):
@@ -177,6 +202,14 @@ def _alpha_service(lister: _Lister) -> grpc.GenericRpcHandler:
         lister.List, api.ListPodResourcesRequest.FromString, api.ListPodResourcesResponse.SerializeToString
     )
     return grpc.method_handlers_generic_handler("v1alpha1.PodResourcesLister", {"List": handler})
+
+
+def _behave(behavior: ListBehavior, context: grpc.ServicerContext) -> None:
+    """Wait and fail, as far as that is set. Failing raises."""
+    if behavior.delay:
+        _wait(behavior.delay, context)
+    if behavior.code is not None:
+        context.abort(behavior.code, behavior.details)
 
 
 def _wait(seconds: float, context: grpc.ServicerContext) -> None:

@@ -9,6 +9,7 @@ from exporter.metric import Kind, LabelSchema, Metric
 from exporter.node.attribution.hpc_jobs import METRICS as JOB_METRICS
 from exporter.node.attribution.metrics import METRICS as ALLOCATION_METRICS
 from exporter.node.attribution.normalized_metrics import METRICS as NORMALIZED_METRICS
+from exporter.node.attribution.offer import METRICS as OFFER_METRICS
 from exporter.node.attribution.state_seconds import METRICS as STATE_METRICS
 from exporter.node.counters_watch import load_counters
 from exporter.node.devices.computed_families import METRICS as COMPUTED_OWN_METRICS
@@ -95,6 +96,7 @@ def sections() -> tuple[ReferenceSection, ...]:
                 *DEVICE_METRICS,
                 *COMPUTED_OWN_METRICS,
                 *ALLOCATION_METRICS,
+                *OFFER_METRICS,
                 *POD_METADATA_METRICS,
                 *JOB_METRICS,
                 *STATE_METRICS,

@@ -21,6 +21,7 @@ from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.hpc_job_files import JobFilesReader
 from exporter.node.attribution.mps import replica_sharing
+from exporter.node.attribution.offer_reader import OfferReader
 from exporter.node.config import NodeConfig
 from exporter.node.counters_source import counters_source
 from exporter.node.counters_watch import (
@@ -194,7 +195,8 @@ class NodeProgram:
     def _build(self, counters: Counters) -> NodePipeline:
         config = self._config
         jobs = JobFilesReader(config.jobs_folder) if config.jobs_folder else None
-        sources = NodeSources(self._reader, self._kubelet(), jobs, self._pods(), self._processes())
+        kubelet, offer = self._kubelet()
+        sources = NodeSources(self._reader, kubelet, jobs, self._pods(), self._processes(), offer)
         rules = AttributionRules(
             gpus=gpu_resources(config.resource_names),
             indexed=ResourcePatterns(config.index_resources),
@@ -227,20 +229,24 @@ class NodeProgram:
         gpus = gpu_resources(config.resource_names)
         return pods_of_node(config.pods, config.service_account, config.style.hostname, gpus)
 
-    def _kubelet(self) -> Source[Allocations] | None:
-        """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario."""
+    def _kubelet(self) -> tuple[Source[Allocations] | None, OfferReader | None]:
+        """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario.
+
+        What the kubelet offers to pods is asked of a real one alone.
+        """
         config = self._config
         if config.kubernetes:
             # gRPC and protobuf hold 10 MiB: an exporter that does not ask the kubelet goes without them.
-            from exporter.node.attribution.kubelet import Kubelet  # noqa: PLC0415 - see above
+            from exporter.node.attribution.kubelet import Kubelet, offer_reader  # noqa: PLC0415 - see above
 
-            return Kubelet(Path(config.kubelet_socket), gpu_resources(config.resource_names))
+            kubelet = Kubelet(Path(config.kubelet_socket), gpu_resources(config.resource_names))
+            return kubelet, offer_reader(kubelet)
         if config.source != "simulated":
-            return None
+            return None, None
         from exporter.node.simulation.kubelet import ScenarioKubelet  # noqa: PLC0415 - for simulated nodes only
 
         scenario = _scenario(config)
-        return ScenarioKubelet(scenario, scenario.begins(time.time()))
+        return ScenarioKubelet(scenario, scenario.begins(time.time())), None
 
     def _processes(self) -> ProcessFinder | None:
         """Finds the pods of processes, where that is asked for: on this node, or in the simulated source's scenario."""

@@ -8,7 +8,16 @@ import pytest
 from exporter.backoff import LONGEST_PAUSE
 from exporter.node.attribution.allocation import KEEP_SECONDS, LastKnownAllocations
 from exporter.node.attribution.kubelet_api.podresources_pb2 import ContainerDevices, ListPodResourcesResponse
-from exporter.node.attribution.kubelet_reason import ANSWER_BYTES, DEADLINE_SECONDS, EMPTY_LIST_SECONDS, MAX_ALLOCATIONS
+from exporter.node.attribution.kubelet_reason import (
+    ANSWER_BYTES,
+    DEADLINE_SECONDS,
+    EMPTY_LIST_SECONDS,
+    MAX_ALLOCATIONS,
+    KubeletReason,
+)
+from exporter.node.attribution.offer_reader import EVERY_SECONDS, LONGEST_PAUSE_SECONDS, OfferReader
+from exporter.node.simulation.scenario import load
+from exporter.source import SourceError
 from simulators.kubelet import NORMAL, RATE_LIMITED, ListBehavior
 from tests.clock import Clock
 from tests.exporter.node.exporter_process import INTERVAL_MS
@@ -20,6 +29,7 @@ from tests.waiting import until
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 INTERVAL = INTERVAL_MS / 1000
+GPU, ALLOCATABLE = "nvidia.com/gpu", "gpugauge_device_allocatable"
 
 
 def kubelet_down(reason):
@@ -181,3 +191,62 @@ def test_an_id_that_names_no_device_is_counted(exporter, row):
     row.wait_until_shown(node.scraper.get)
     node.kubelet.behavior = NORMAL
     row.wait_until_recovered(node.scraper.get, as_before(before), INTERVAL)
+
+
+class OfferingFlow:
+    """A node of the scenario `whole` whose kubelet offers what `answer` is, or fails with it as the reason."""
+
+    def __init__(self):
+        self.clock = Clock()
+        self.uuids = [device.uuid for device in load("whole").document.devices]
+        self.answer = frozenset((GPU, uuid) for uuid in self.uuids)
+        offer = OfferReader(self.ask, KubeletReason.ALLOCATABLE_UNREADABLE, self.clock)
+        self.collect = SimulatedFlow("whole", offer=offer).flow.pipeline.collect
+
+    def ask(self):
+        if isinstance(self.answer, str):
+            raise SourceError(self.answer, "this failure was set by a test")
+        return self.answer
+
+    def offers_all(self, exposed):
+        """Whether every GPU is offered; a minute more has passed."""
+        self.clock.now += EVERY_SECONDS
+        return [v for name, _, v in exposed.samples if name == ALLOCATABLE] == [1] * len(self.uuids)
+
+
+@fault(
+    name="A device plugin calls a GPU unhealthy, as after a critical XID, or offers it no more",
+    shows=(f"{ALLOCATABLE} 0", f"{ALLOCATABLE} 1", "gpugauge_device_up 1", 'gpugauge_source_up{source="kubelet"} 1'),
+    recovery=f"at most {EVERY_SECONDS:.0f} s after it is offered again: once the device plugin has been restarted",
+)
+def test_a_gpu_that_the_kubelet_does_not_offer_is_shown(row):
+    flow = OfferingFlow()
+    with collecting(flow.collect) as get:
+        until(lambda: flow.offers_all(Exposed(get("/metrics")[1])))
+        everything, flow.answer = flow.answer, flow.answer - {(GPU, flow.uuids[3])}
+        flow.clock.now += EVERY_SECONDS
+        until(lambda: len([1 for n, _, _ in Exposed(get("/metrics")[1]).samples if n == ALLOCATABLE]) == 7)
+        flow.clock.now += EVERY_SECONDS
+        shown = row.wait_until_shown(get)
+        assert shown.value(ALLOCATABLE, UUID=flow.uuids[3]) == 0
+        flow.answer = everything
+        row.wait_until_recovered(get, flow.offers_all, INTERVAL)
+
+
+@fault(
+    name="The kubelet does not say which devices it offers to pods",
+    shows=(
+        'gpugauge_source_problem{source="kubelet",reason="allocatable_unreadable"} 1',
+        'gpugauge_source_up{source="kubelet"} 1',
+        "gpugauge_allocation_info 1",
+    ),
+    absent=(ALLOCATABLE,),
+    pause=LONGEST_PAUSE_SECONDS,
+)
+def test_what_is_offered_is_absent_while_it_cannot_be_asked_and_costs_nothing_else(row):
+    flow = OfferingFlow()
+    everything, flow.answer = flow.answer, "timeout"
+    with collecting(flow.collect) as get:
+        row.wait_until_shown(get)
+        flow.answer = everything
+        row.wait_until_recovered(get, flow.offers_all, INTERVAL)

@@ -7,6 +7,7 @@ import grpc
 import pytest
 
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
+    AllocatableResourcesRequest,
     ContainerDevices,
     DynamicResource,
     ListPodResourcesRequest,
@@ -125,3 +126,15 @@ def test_a_stopped_kubelet_removes_its_socket_and_a_crashed_one_does_not(kubelet
     kubelet.stop()
     kubelet.stop()
     assert list(socket_path.parent.iterdir()) == []
+
+
+def test_it_says_what_it_offers_once_that_is_set(tmp_path):
+    channel = grpc.insecure_channel(f"unix:{tmp_path / 'k.sock'}")
+    with SimulatedKubelet(tmp_path / "k.sock", list, seed=1) as server, channel:
+        call = PodResourcesListerStub(channel).GetAllocatableResources
+        with pytest.raises(grpc.RpcError) as caught:
+            call(AllocatableResourcesRequest(), timeout=30)
+        assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        server.offered = [(GPU, ("GPU-0", "GPU-1"))]
+        entries = map(ContainerDevices.FromString, call(AllocatableResourcesRequest(), timeout=30).devices)
+        assert sorted((each.resource_name, *each.device_ids) for each in entries) == [(GPU, "GPU-0"), (GPU, "GPU-1")]

@@ -1,5 +1,7 @@
 """The kubelet as a source: reads which containers have which device ids, by one List call per read.
 
+Which devices it offers at all is another call, which not every kubelet has.
+
 It calls the kubelet's PodResources API on a unix socket. The API is v1, which Kubernetes has served since 1.20; later
 versions only add fields. Of a kubelet without v1, v1alpha1 is called: List, with the same fields. The API has no watch
 and reports no pod uids. All clients of the socket share one limit on calls, so a kubelet that fails is called less
@@ -17,10 +19,24 @@ from google.protobuf.message import DecodeError
 
 from exporter.gpu_names import GpuResources
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesRequest, ListPodResourcesResponse
+from exporter.node.attribution.kubelet_api.podresources_pb2 import (
+    AllocatableResourcesRequest,
+    AllocatableResourcesResponse,
+    ListPodResourcesRequest,
+    ListPodResourcesResponse,
+)
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
 from exporter.node.attribution.kubelet_guards import CallPauses, SocketIdentity, StartGuard
-from exporter.node.attribution.kubelet_reason import ANSWER_BYTES, DEADLINE_SECONDS, KubeletReason, kubelet_error
+from exporter.node.attribution.kubelet_reason import (
+    ANSWER_BYTES,
+    DEADLINE_SECONDS,
+    OFFER_DEADLINE_SECONDS,
+    KubeletReason,
+    kubelet_error,
+)
+from exporter.node.attribution.listed_allocations import offered_ids
+from exporter.node.attribution.offer import OfferedIds
+from exporter.node.attribution.offer_reader import OfferReader
 from exporter.node.attribution.repeated_answer import AnswerDecoder
 from exporter.source import SourceError
 
@@ -59,7 +75,8 @@ class Kubelet:
     ) -> None:
         """`gpus` are the resources to read; `deadline` is in seconds, for one read; `clock` must never jump."""
         self._path = socket_path
-        self._decoder = AnswerDecoder(gpus or GpuResources())
+        self._gpus = gpus or GpuResources()
+        self._decoder = AnswerDecoder(self._gpus)
         self._deadline = deadline
         self._start_guard = StartGuard(clock)
         self._pauses = CallPauses(clock)
@@ -85,6 +102,18 @@ class Kubelet:
         self._pauses.succeeded()
         self._start_guard.check(socket, pods, allocations)
         return allocations
+
+    def offered(self) -> OfferedIds:
+        """Ask which GPUs device plugins offer. Made now, whatever the reads do. Raises SourceError."""
+        request, call = AllocatableResourcesRequest(), "GetAllocatableResources"
+        deadline = min(self._deadline, OFFER_DEADLINE_SECONDS)
+        try:
+            answer: AllocatableResourcesResponse = self._lister.GetAllocatableResources(request, timeout=deadline)
+            return offered_ids(answer, self._gpus)
+        except grpc.RpcError as error:
+            raise kubelet_error(error, call) from error
+        except DecodeError as error:
+            raise SourceError(KubeletReason.INVALID_ANSWER, f"the answer to {call} cannot be decoded") from error
 
     def close(self) -> None:
         self._channel.close()
@@ -132,3 +161,8 @@ class Kubelet:
         if not stat.S_ISSOCK(found.st_mode):
             raise SourceError(KubeletReason.SOCKET_MISSING, "what should be the kubelet's socket is not a socket")
         return found.st_ino, found.st_mtime_ns
+
+
+def offer_reader(kubelet: Kubelet, clock: Callable[[], float] = time.monotonic) -> OfferReader:
+    """What asks this kubelet once a minute which devices it offers."""
+    return OfferReader(kubelet.offered, KubeletReason.ALLOCATABLE_UNREADABLE, clock)

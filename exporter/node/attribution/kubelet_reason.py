@@ -14,6 +14,8 @@ MAX_ALLOCATIONS = 65_536
 
 16 GPUs with 7 MIG devices each, all given to containers through 500 replicas, make 56,000.
 """
+OFFER_DEADLINE_SECONDS = 2.0
+"""For the call that asks what the kubelet offers: it is made once a minute, and is not worth a longer collection."""
 EMPTY_LIST_SECONDS = 60.0
 """How long an empty list is rejected after the last one with pods."""
 START_SECONDS = 15.0
@@ -71,6 +73,11 @@ class KubeletReason(Reason):
         "The kubelet offers the PodResources API neither as v1 nor as v1alpha1.",
         "Update to Kubernetes 1.20 or newer, or enable the KubeletPodResources feature gate.",
     )
+    ALLOCATABLE_UNREADABLE = (
+        "allocatable_unreadable",
+        "The kubelet does not say which devices it offers (GetAllocatableResources): gpugauge_device_allocatable ends.",
+        "See the log for the answer, and the kubelet's log. Allocations are listed by another call and are as before.",
+    )
     INVALID_ANSWER = (
         "invalid_answer",
         "The kubelet's answer could not be decoded, or the kubelet reported an internal error.",
@@ -86,9 +93,9 @@ _BY_CODE = {
 }
 
 
-def kubelet_error(error: grpc.RpcError) -> SourceError:
+def kubelet_error(error: grpc.RpcError, call: str = "List") -> SourceError:
     code, details = error.code(), error.details() or ""
-    return SourceError(_reason(code, details.lower()), f"the kubelet's List failed: {code.name}: {details}")
+    return SourceError(_reason(code, details.lower()), f"the kubelet's {call} failed: {code.name}: {details}")
 
 
 def _reason(code: grpc.StatusCode, details: str) -> KubeletReason:

@@ -1,4 +1,7 @@
-"""Decodes the kubelet's answer to List: which device of a GPU resource was given to which container. No I/O."""
+"""Decodes what the kubelet answers: which device of a GPU resource was given to which container, which are offered.
+
+No I/O.
+"""
 
 from collections.abc import Iterator
 
@@ -6,12 +9,14 @@ from exporter.gpu_names import GpuResources
 from exporter.node.attribution.allocation import Allocation, Allocations
 from exporter.node.attribution.device_id import names_gpu
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
+    AllocatableResourcesResponse,
     ContainerDevices,
     ContainerResources,
     DynamicResource,
     ListPodResourcesResponse,
 )
 from exporter.node.attribution.kubelet_reason import MAX_ALLOCATIONS, KubeletReason
+from exporter.node.attribution.offer import OfferedIds
 from exporter.source import SourceError
 
 
@@ -21,6 +26,23 @@ def listed_allocations(answer: ListPodResourcesResponse, gpus: GpuResources) -> 
     Raises SourceError where there are too many, and google.protobuf.message.DecodeError.
     """
     return _distinct(_allocations(answer, gpus))
+
+
+def offered_ids(answer: AllocatableResourcesResponse, gpus: GpuResources) -> OfferedIds:
+    """Return the ids of GPUs that device plugins offer, those of replicas as their device's.
+
+    Raises SourceError where there are too many, and google.protobuf.message.DecodeError.
+    """
+    resources = _Resources(gpus)
+    ids: set[tuple[str, str]] = set()
+    for entry in map(ContainerDevices.FromString, answer.devices):
+        if resource := resources[entry.resource_name]:
+            ids.update((resource, device_id.partition("::")[0]) for device_id in entry.device_ids)
+            if len(ids) > MAX_ALLOCATIONS:
+                raise SourceError(
+                    KubeletReason.TOO_MANY_ALLOCATIONS, f"the kubelet offers more than {MAX_ALLOCATIONS} GPU devices"
+                )
+    return frozenset(ids)
 
 
 def _distinct(found: Iterator[Allocation]) -> Allocations:

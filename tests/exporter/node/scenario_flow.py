@@ -77,10 +77,20 @@ class CollectedFlow:
 
 
 def flow_over(
-    devices, kubelet, counters, clock=lambda: EPOCH, *, style=STYLE, jobs=None, known_pods=None, processes=None, **more
+    devices,
+    kubelet,
+    counters,
+    clock=lambda: EPOCH,
+    *,
+    style=STYLE,
+    jobs=None,
+    known_pods=None,
+    processes=None,
+    offer=None,
+    **more,
 ) -> CollectedFlow:
     """A flow over these sources; all but `devices` may be None."""
-    sources = NodeSources(devices, kubelet, jobs, known_pods, processes)
+    sources = NodeSources(devices, kubelet, jobs, known_pods, processes, offer)
     options = {"clock": clock, "monotonic": clock, "interval": INTERVAL} | more
     pipeline = NodePipeline(sources, counters, style, AttributionRules(), lambda: 0, **options)
     config = ConfigState("0" * 64, successful=True, at=EPOCH)
