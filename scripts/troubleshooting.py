@@ -22,6 +22,7 @@ from exporter.node.devices.gpu_selection import GpuSelectionReason
 from exporter.node.devices.health import HealthReason
 from exporter.node.devices.processes import ProcessReason
 from exporter.node.devices.readings import RejectionReason
+from exporter.node.doctor.label_reasons import PodLabelReason
 from exporter.node.doctor.reasons import DoctorReason
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
@@ -73,6 +74,7 @@ SECTIONS = (
     ReasonSection("Failed pods", PodFailureReason),
     ReasonSection("Nodes under maintenance", MaintenanceReason),
     ReasonSection("Findings of the command doctor", DoctorReason),
+    ReasonSection("Findings of the command doctor: labels of pods", PodLabelReason),
 )
 
 

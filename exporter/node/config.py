@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options, web_warnings
+from exporter.gpu_names import ResourcePatterns, gpu_resources
+from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.mps import ReplicaChoice
 from exporter.node.config_file.content import FieldList, NodeConfigFile
 from exporter.node.dcgm.host_engine.address import AddressError, parse_address
@@ -102,6 +104,15 @@ class NodeConfig:
     def interval(self) -> float:
         """Seconds between collections."""
         return self.pace.collection
+
+    @property
+    def attribution_rules(self) -> AttributionRules:
+        """What attribution cannot read from the node."""
+        return AttributionRules(
+            gpus=gpu_resources(self.resource_names),
+            indexed=ResourcePatterns(self.index_resources),
+            reservation_namespaces=frozenset(self.reservation_namespaces),
+        )
 
     @property
     def reads_this_machine(self) -> bool:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from exporter.collection_loop import CollectionLoop
 from exporter.config import ConfigError
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
-from exporter.gpu_names import ResourcePatterns, gpu_resources
+from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.hpc_job_files import JobFilesReader
 from exporter.node.attribution.mps import replica_sharing
 from exporter.node.attribution.offer_reader import OfferReader
@@ -197,17 +196,12 @@ class NodeProgram:
         jobs = JobFilesReader(config.jobs_folder) if config.jobs_folder else None
         kubelet, offer = self._kubelet()
         sources = NodeSources(self._reader, kubelet, jobs, self._pods(), self._processes(), offer)
-        rules = AttributionRules(
-            gpus=gpu_resources(config.resource_names),
-            indexed=ResourcePatterns(config.index_resources),
-            reservation_namespaces=frozenset(config.reservation_namespaces),
-        )
         state = self._keeper.load() if self._keeper is not None else None
         return NodePipeline(
             sources,
             counters,
             config.style,
-            rules,
+            config.attribution_rules,
             self._expected_gpus,
             interval=config.interval,
             windows=config.windows,

@@ -64,9 +64,9 @@ def _alike(result: CheckResult) -> tuple[str, str]:
 
 
 def _explanation(reason: Reason, status: str) -> Iterator[ScreenRow]:
-    """What a reason means, and of a failure what to do."""
+    """What a reason means, and what to do, where there is something."""
     yield ScreenRow("", "", "", f"{reason.meaning} [{reason}]")
-    if status == FindingStatus.FAILED:
+    if status == FindingStatus.FAILED or not reason.remedy.startswith("None"):
         yield ScreenRow("", "", "", f"-> {reason.remedy}")
 
 

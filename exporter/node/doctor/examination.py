@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from exporter.node.attribution.allocation import Allocations
+from exporter.node.attribution.offer import OfferedIds
 from exporter.node.config import NodeConfig
 from exporter.node.counters_watch import LoadedCounters, UnusableCountersError
 from exporter.node.devices.counters_file import Counters
@@ -77,6 +78,8 @@ class Examination:
     """None where devices are not attributed to pods."""
     pods: NodePods | SourceError | None = None
     """None where pod metadata is off."""
+    offered: OfferedIds | SourceError | None = None
+    """The device ids that the kubelet offers to pods; None where it does not say."""
 
     @property
     def chosen(self) -> SourceAttempt | None:

@@ -10,6 +10,7 @@ from exporter.node.doctor import (
     driver,
     kubernetes,
     libraries,
+    pod_labels,
     pods,
     port,
     privileges,
@@ -23,7 +24,8 @@ from exporter.node.doctor.reasons import DoctorReason
 
 CHECKS: tuple[Check, ...] = tuple(
     chain.from_iterable(
-        area.CHECKS for area in (driver, device_files, libraries, privileges, sources, counters, kubernetes, pods, port)
+        area.CHECKS
+        for area in (driver, device_files, libraries, privileges, sources, counters, kubernetes, pods, pod_labels, port)
     )
 )
 """In the order of dependency: the first that fails is the cause to look at first."""

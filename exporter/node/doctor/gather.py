@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.attribution.kubelet_reason import KubeletReason
+from exporter.node.attribution.offer import OfferedIds
 from exporter.node.config import NodeConfig
 from exporter.node.counters_source import counters_name, counters_source
 from exporter.node.counters_watch import LoadedCounters, UnusableCountersError
@@ -32,6 +33,7 @@ from exporter.node.reader.supervisor import COMMAND
 from exporter.node.service_account.reasons import ApiReason
 from exporter.source import SourceError
 
+T = TypeVar("T")
 _WITH_DCGM = ("auto", "dcgm")
 _POLL_SECONDS = 0.05
 PROBE = (sys.executable, "-P", "-m", "exporter.node.doctor.native_probe")
@@ -64,6 +66,7 @@ def gather(config: NodeConfig, access: NodeAccess) -> Examination:
     attempts = tuple(
         attempt(each, command, access.source_seconds) for each in candidates(config, fields, engine, others)
     )
+    kubelet, offered = _kubelet(config, access)
     return Examination(
         config=config,
         root=access.root,
@@ -73,7 +76,8 @@ def gather(config: NodeConfig, access: NodeAccess) -> Examination:
         engine=engine,
         others=others,
         attempts=attempts,
-        kubelet=_kubelet(config, access),
+        kubelet=kubelet,
+        offered=offered,
         pods=_pods(config, access),
     )
 
@@ -129,28 +133,37 @@ def _library(access: NodeAccess, *arguments: str) -> NativeLibrary:
         return NativeLibrary(reason=DoctorReason.CHECK_FAILED, message=ended)
 
 
-def _kubelet(config: NodeConfig, access: NodeAccess) -> Allocations | SourceError | None:
+def _kubelet(
+    config: NodeConfig, access: NodeAccess
+) -> tuple[Allocations | SourceError | None, OfferedIds | SourceError | None]:
+    """What the kubelet lists, and, where it does, what it offers."""
     if not config.kubernetes:
-        return None
+        return None, None
     path: Path = access.root.path(config.kubelet_socket)
-    kubelet = Kubelet(path, gpu_resources(config.resource_names), time.monotonic, access.check_seconds)
+    kubelet = Kubelet(path, config.attribution_rules.gpus, time.monotonic, access.check_seconds)
+    try:
+        listed = _asked(kubelet.read, access)
+        offered = None if isinstance(listed, SourceError) else _asked(kubelet.offered, access)
+        return listed, None if isinstance(offered, SourceError) and offered.reason == "unimplemented" else offered
+    finally:
+        kubelet.close()
+
+
+def _asked(call: Callable[[], T], access: NodeAccess) -> T | SourceError:
     try:
         # Longer than the call's own deadline: what may hang beside it is the look for the socket.
-        return within(access.check_seconds * 2, kubelet.read)
+        return within(access.check_seconds * 2, call)
     except SourceError as error:
         return error
     except TimeoutError as error:
         return SourceError(KubeletReason.TIMEOUT, f"the kubelet's socket gave {error}")
-    finally:
-        kubelet.close()
 
 
 def _pods(config: NodeConfig, access: NodeAccess) -> NodePods | SourceError | None:
     if config.pods.source == "off":
         return None
-    pods = pods_of_node(
-        config.pods, config.service_account, config.style.hostname, gpu_resources(config.resource_names)
-    )
+    gpus = config.attribution_rules.gpus
+    pods = pods_of_node(config.pods, config.service_account, config.style.hostname, gpus)
     try:
         return within(access.check_seconds, lambda: _first(pods))
     except SourceError as error:

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from exporter.gpu_names import ResourcePatterns
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.device_id import parse, placed_by_scheduler, reference
 from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
@@ -21,6 +20,8 @@ DRA = "plugins/gpu.nvidia.com/dra.sock"
 """The socket of NVIDIA's DRA driver, which makes a device plugin unnecessary. Both are below the kubelet's folder."""
 CONNECT_SECONDS = 1.0
 SHOWN = 3
+_NO_LOSS = {UnmatchedReason.UNRESOLVED_CLAIM, UnmatchedReason.OTHER_VENDOR}
+"""Reasons of ids that no device has to match, or that nobody can mend."""
 NOT_ASKED = "--kubernetes is not given"
 
 
@@ -79,17 +80,26 @@ def _allocations(examination: Examination) -> Iterator[Finding]:
         yield skipped(NO_READINGS)
         return
     lookup = DeviceLookup(readings.inventory, readings.down)
-    indexed = ResourcePatterns(examination.config.index_resources)
-    by_reason: dict[UnmatchedReason, list[Allocation]] = defaultdict(list)
-    for each in kubelet:
-        found = lookup.find(reference(each, indexed).target)
-        if isinstance(found, Unmatched):
-            by_reason[found.reason].append(each)
-    for reason, unmatched in sorted(by_reason.items()):
-        yield limited(reason, _listed(unmatched), works=reason is UnmatchedReason.UNRESOLVED_CLAIM)
-    if not by_reason:
+    indexed = examination.config.attribution_rules.indexed
+    unmatched = [
+        (found.reason, each.resource, each.device_id, f" of {each.namespace}/{each.pod}")
+        for each in kubelet
+        if isinstance(found := lookup.find(reference(each, indexed).target), Unmatched)
+    ]
+    yield from unmatched_findings(unmatched)
+    if not unmatched:
         yield ok(f"all {len(kubelet)} match a device" if kubelet else "none")
     yield from _schedulers(kubelet, examination.config.reservation_namespaces)
+
+
+def unmatched_findings(unmatched: Iterable[tuple[UnmatchedReason, str, str, str]]) -> Iterator[Finding]:
+    """One finding for each reason and resource, of ids with their reason, resource, id, and whose they are."""
+    grouped: dict[tuple[UnmatchedReason, str], list[str]] = defaultdict(list)
+    for reason, resource, device_id, owner in unmatched:
+        grouped[reason, resource].append(f"{device_id or '(empty)'}{owner}")
+    for (reason, resource), ids in sorted(grouped.items()):
+        number = f"{len(ids)} ids" if len(ids) > 1 else "1 id"
+        yield limited(reason, f"{resource}: {number} without a device, such as {ids[0]}", works=reason in _NO_LOSS)
 
 
 def _schedulers(allocations: Iterable[Allocation], reservation_namespaces: tuple[str, ...]) -> Iterator[Finding]:

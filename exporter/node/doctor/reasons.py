@@ -136,6 +136,11 @@ class DoctorReason(Reason):
         "The socket of a GPU device plugin is there but nothing accepts connections: the plugin has ended.",
         "Restart the device plugin's pod on this node, and check its log.",
     )
+    DEVICES_NOT_OFFERED = (
+        "devices_not_offered",
+        "The kubelet does not offer a device to pods: its device plugin calls it unhealthy, or does not list it.",
+        "Read the device plugin's log for the XID; restart its pod once the GPU is well: it does not notice that.",
+    )
     PORT_IN_USE = (
         "port_in_use",
         "Another process listens where gpugauge would serve.",

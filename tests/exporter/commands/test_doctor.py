@@ -16,6 +16,7 @@ from exporter.commands.doctor.lines import rows
 from exporter.commands.doctor.screen import draw
 from exporter.node.attribution.device_lookup import UnmatchedReason
 from exporter.node.doctor.finding import CheckResult, DoctorReport, failed, note, ok, skipped
+from exporter.node.doctor.label_reasons import PodLabelReason
 from exporter.node.doctor.reasons import DoctorReason
 
 HOSTILE = "GPU-\x1b[31mred\x07\r\n[bold]x[/bold] \u202e of team-a/train"
@@ -50,7 +51,7 @@ def test_no_text_of_others_reaches_a_terminal_unescaped(text):
     assert re.sub(r"\x1b\[[0-9;]*m|\n", "", output.getvalue()).isprintable()
 
 
-def test_an_area_is_named_and_a_reason_explained_once_and_only_a_failure_has_a_remedy():
+def test_an_area_is_named_and_a_reason_explained_once_with_its_remedy():
     shown = list(rows(REPORT))
     assert [row.area for row in shown if row.area] == ["driver", "sources", "kubernetes", "serving"]
     texts = [row.text for row in shown if not row.status]
@@ -60,6 +61,15 @@ def test_an_area_is_named_and_a_reason_explained_once_and_only_a_failure_has_a_r
         f"{UnmatchedReason.NO_SUCH_GPU.meaning} [no_such_gpu]",
         f"-> {UnmatchedReason.NO_SUCH_GPU.remedy}",
         f"{DoctorReason.NOT_ROOT.meaning} [not_root]",
+        f"-> {DoctorReason.NOT_ROOT.remedy}",
+    ]
+
+
+def test_a_note_has_a_remedy_only_where_there_is_one():
+    result = CheckResult("kubernetes", "pod labels", note("1 of 2: GPU 0", PodLabelReason.SHARED))
+    assert [row.text for row in rows(DoctorReport("node", "auto", (result,), read=True))] == [
+        "1 of 2: GPU 0",
+        f"{PodLabelReason.SHARED.meaning} [shared]",
     ]
 
 

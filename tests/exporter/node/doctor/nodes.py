@@ -127,10 +127,11 @@ class NodeFolder:
         """A kubelet that lists the scenario's allocations, with NVIDIA's device plugin."""
         self.kubelet_of(lambda: allocations(scenario, 0.0))
 
-    def kubelet_of(self, listed):
+    def kubelet_of(self, listed, offered=None):
+        """A kubelet that lists these rows, and offers these resources with their ids."""
         place = self.folder / KUBELET.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
-        self._stack.enter_context(SimulatedKubelet(place, listed))
+        self._stack.enter_context(SimulatedKubelet(place, listed, seed=1)).offered = offered
 
     def plugin(self, name="nvidia-gpu.sock", *, listens=True):
         place = self.folder / PLUGINS.lstrip("/") / name

@@ -77,11 +77,38 @@ def test_allocations_that_match_no_device_are_named_by_reason(node):
     )
     examined = examination(node, K, kubelet=listed, attempts=(read(gpu()),))
     found = {each.reason: (str(each.status), each.detail) for each in findings(kubernetes, "allocations", examined)}
-    assert found[UnmatchedReason.UNRESOLVED_CLAIM] == ("note", "pool/gpu-0 of team-a/train-0")
-    status, detail = found[UnmatchedReason.NO_SUCH_INSTANCE]
-    assert status == "failed"
-    assert detail.endswith(" of team-a/mig-2 and 2 more")
-    assert len(found) == 3
+    assert found == {
+        UnmatchedReason.UNRESOLVED_CLAIM: (
+            "note",
+            "gpu.nvidia.com: 1 id without a device, such as pool/gpu-0 of team-a/train-0",
+        ),
+        UnmatchedReason.NO_SUCH_GPU: (
+            "failed",
+            "nvidia.com/gpu: 2 ids without a device, such as GPU-lost-0 of team-a/train-0",
+        ),
+        UnmatchedReason.NO_SUCH_INSTANCE: (
+            "failed",
+            "nvidia.com/gpu: 5 ids without a device, such as MIG-01111111-1111-1111-1111-111111111111 of team-a/mig-0",
+        ),
+    }
+
+
+def test_ids_of_another_vendor_are_no_failure_and_resources_are_told_apart(node):
+    listed = (allocation("0000:07:00.0", "amd.com/gpu"), allocation("x"), allocation("y", "nvidia.com/gpu.shared"))
+    examined = examination(node, K, kubelet=listed, attempts=(read(gpu()),))
+    assert [(str(each.status), each.reason, each.detail) for each in findings(kubernetes, "allocations", examined)] == [
+        (
+            "note",
+            UnmatchedReason.OTHER_VENDOR,
+            "amd.com/gpu: 1 id without a device, such as 0000:07:00.0 of team-a/train-0",
+        ),
+        ("failed", UnmatchedReason.UNKNOWN_FORM, "nvidia.com/gpu: 1 id without a device, such as x of team-a/train-0"),
+        (
+            "failed",
+            UnmatchedReason.UNKNOWN_FORM,
+            "nvidia.com/gpu.shared: 1 id without a device, such as y of team-a/train-0",
+        ),
+    ]
 
 
 def test_allocations_that_all_match_are_counted(node):

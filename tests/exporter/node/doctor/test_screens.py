@@ -12,6 +12,7 @@ from tests.exporter.node.doctor.nodes import PLUGINS, config
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
+GPU = "nvidia.com/gpu"
 GOLDEN = Path(__file__).parents[3] / "golden/doctor"
 
 
@@ -119,3 +120,23 @@ def test_the_device_plugin_is_missing(healthy, check):
     node = healthy(listens=False, plugin=False)
     node.file(f"{PLUGINS}/kubelet.sock")
     check(node, "device-plugin-missing", "--source", "nvml")
+
+
+def test_every_unmatched_id_and_every_missing_label_has_its_reason(node, check):
+    node.gpus(8)
+    node.module()
+    node.libraries(dcgm=False)
+    node.plugin()
+    uuids = [device.uuid for device in node.scenario("whole", listens=False).document.devices]
+    rows = [
+        ("ml", "train", "main", GPU, uuids[:1]),
+        ("ml", "infer-a", "main", GPU, [f"{uuids[1]}::0"]),
+        ("ml", "infer-b", "main", GPU, [f"{uuids[1]}::1"]),
+        ("kai-resource-reservation", "gpu-reservation", "main", GPU, uuids[2:3]),
+        ("ml", "finished", "main", GPU, uuids[3:4]),
+        ("ml", "now", "main", GPU, uuids[3:4]),
+        ("ml", "odd", "main", GPU, ["gpu\x1b[31m0"]),
+        ("ml", "sliced", "main", "nvidia.com/mig-1g.10gb", ["MIG-gone-0", "MIG-gone-1"]),
+    ]
+    node.kubelet_of(lambda: rows, [(GPU, uuids[:7])])
+    check(node, "pod-labels", "--source", "nvml")
