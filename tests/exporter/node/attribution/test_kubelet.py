@@ -18,7 +18,6 @@ from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocation, LastKnownAllocations
 from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
-    ContainerDevices,
     ContainerResources,
     ListPodResourcesResponse,
     PodResources,
@@ -30,6 +29,7 @@ from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import (
 from exporter.node.attribution.kubelet_reason import ANSWER_BYTES, DEADLINE_SECONDS, MAX_ALLOCATIONS, KubeletReason
 from exporter.source import SourceError
 from simulators.kubelet import NORMAL, RATE_LIMITED, ListBehavior, SimulatedKubelet
+from tests.exporter.node.attribution.large_answer import large_answer
 
 GPU = "nvidia.com/gpu"
 TRAIN = ("team-a", "train", "main", GPU, ("GPU-1", "GPU-0"))
@@ -295,23 +295,6 @@ status = pathlib.Path("/proc/self/status").read_text().splitlines()
 print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
 """
 """Reads three times; prints the number of allocations or the reason, then the most memory that was resident, in KiB."""
-DEVICES_PER_POD = 256
-
-
-def pod(number, resource):
-    """A pod with many devices of this resource, each with an id of its own."""
-    ids = [f"{resource}-{number:06d}-{n:020d}" for n in range(DEVICES_PER_POD)]
-    devices = [ContainerDevices(resource_name=resource, device_ids=[each]).SerializeToString() for each in ids]
-    return PodResources(name=f"pod-{number:06d}", containers=[ContainerResources(name="main", devices=devices)])
-
-
-def large_response(gpus):
-    """Nearly 16 MiB: pods with so many GPUs, or as many as there is room for, then pods with other devices."""
-    pods = (pod(n, GPU if n * DEVICES_PER_POD < gpus else "example.com/fuse") for n in itertools.count())
-    response, size = ListPodResourcesResponse(), 0
-    while (size := size + (more := next(pods)).ByteSize() + 8) < ANSWER_BYTES:
-        response.pod_resources.append(more)
-    return response
 
 
 @pytest.mark.process
@@ -320,7 +303,7 @@ def large_response(gpus):
     [(256, "256"), (MAX_ALLOCATIONS, str(MAX_ALLOCATIONS)), (math.inf, "too_many_allocations")],
 )
 def test_an_answer_of_16_mib_takes_no_more_than_200_mib_of_memory(server, socket_path, gpus, result):
-    response = large_response(gpus)
+    response = large_answer(gpus)
     assert 0.99 * ANSWER_BYTES < response.ByteSize() < ANSWER_BYTES
     server.behavior = ListBehavior(response=response)
     command = [sys.executable, "-c", RESIDENT, str(socket_path)]
