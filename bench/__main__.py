@@ -14,10 +14,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.cardinality import cardinality_section
 from bench.churn import churn_section
 from bench.dense import FIELDS, dense_section
-from bench.fixture import PARTITIONED, ROOT, WHOLE, BenchNode, running_fakes
+from bench.fixture import PARTITIONED, ROOT, SHARED, WHOLE, BenchNode, running_fakes
 from bench.growth import growth_section
+from bench.replicas import replica_section
 from bench.resident import exposition_section, memory_section
 from bench.scrapes import scrape_section
 from bench.stages import stage_section
@@ -43,12 +45,14 @@ class Size:
 QUICK = Size(repetitions=20, scrapes=20, collections=200, kills=2, reads=3, settle=1.0, starts=1)
 
 
-def sections(size: Size, whole: BenchNode = WHOLE, partitioned: BenchNode = PARTITIONED) -> Iterator[BenchSection]:
+def sections(
+    size: Size, whole: BenchNode = WHOLE, partitioned: BenchNode = PARTITIONED, shared: BenchNode = SHARED
+) -> Iterator[BenchSection]:
     """Measure everything; each section is yielded when it is done."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        (root / "whole").mkdir()
-        (root / "partitioned").mkdir()
+        for name in ("whole", "partitioned", "shared"):
+            (root / name).mkdir()
         with running_fakes(whole, root / "whole") as fakes:
             section, readings = stage_section(whole, fakes, 1.0, size.repetitions)
             yield section
@@ -60,6 +64,9 @@ def sections(size: Size, whole: BenchNode = WHOLE, partitioned: BenchNode = PART
             yield scrape_section(partitioned, fakes, 5.0, size.scrapes)
             yield exposition_section(partitioned, fakes, size.starts)
             yield dense_section(partitioned, fakes, size.reads, size.dense_fields)
+        with running_fakes(shared, root / "shared") as fakes:
+            yield replica_section(shared, fakes, size.repetitions)
+        yield cardinality_section()
         yield growth_section(whole, readings, size.collections)
         yield churn_section(size.collections, size.kills)
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -38,6 +39,10 @@ class BenchNode:
     scenario: str
     mig: bool
     fields: int = FIELDS
+    pods: int = 0
+    """With 0, one pod for each device that can be allocated but the last, which is unallocated."""
+    replicas: int = 0
+    """Of each device; all of them are given to the pods, which have about as many each."""
 
     def counters(self) -> Counters:
         """The first `fields` fields that have a number on every device of the scenario, those of MIG devices first."""
@@ -59,14 +64,20 @@ class BenchNode:
         return "".join(f"{name}, {_type(field)}, Help of {name}.\n" for name, field in chosen[: self.fields])
 
     def allocations(self) -> list[KubeletAllocation]:
-        """One pod for each device that can be allocated but the last, which is unallocated."""
+        """What the kubelet lists."""
         gpus = load(self.scenario).at(0.0).gpus
         ids = [
             ([compute.spec.uuid for instance in gpu.instances for compute in instance.compute] or [gpu.spec.uuid])
             for gpu in gpus
         ]
-        flat = [device_id for of_gpu in ids for device_id in of_gpu][:-1]
+        flat = [device_id for of_gpu in ids for device_id in of_gpu]
         resource = "nvidia.com/mig-1g.10gb" if self.mig else "nvidia.com/gpu"
+        if self.replicas:
+            every = [f"{device_id}::{number}" for device_id in flat for number in range(self.replicas)]
+            cuts = [len(every) * number // self.pods for number in range(self.pods + 1)]
+            parts = (every[begin:end] for begin, end in pairwise(cuts))
+            return [("team", f"worker-{n}", "main", f"{resource}.shared", ids) for n, ids in enumerate(parts)]
+        flat.pop()
         return [("team", f"worker-{number}", "main", resource, (one,)) for number, one in enumerate(flat)]
 
     def _fields(self) -> list[Field]:
@@ -85,6 +96,8 @@ class BenchNode:
 
 WHOLE = BenchNode("8 GPUs x 40 fields", "whole", mig=False)
 PARTITIONED = BenchNode("56 MIG devices x 40 fields", str(ROOT / "tests/fakes/scenarios/mig_56.json"), mig=True)
+
+SHARED = replace(PARTITIONED, name="56 MIG devices x 40 fields, 80 replicas of each, 250 pods", pods=250, replicas=80)
 
 
 def last_series(names: str) -> bytes:
@@ -132,7 +145,8 @@ def running_fakes(node: BenchNode, folder: Path) -> Iterator[RunningFakes]:
     os.environ[VARIABLE] = str(folder / "table")
     table = (sys.executable, "-m", "tests.fakes.scenario_table", node.scenario, str(folder / "table"), "1")
     listening = (*table, str(folder / ENGINE_SOCKET))
-    kubelet = (sys.executable, "-m", "bench.fixture", node.scenario, str(int(node.mig)), str(fakes.socket))
+    shared = (str(node.pods), str(node.replicas))
+    kubelet = (sys.executable, "-m", "bench.fixture", node.scenario, str(int(node.mig)), str(fakes.socket), *shared)
     processes = [subprocess.Popen(command, cwd=ROOT) for command in (listening, kubelet)]
     try:
         _wait_for(folder / "table", folder / ENGINE_SOCKET, fakes.socket)
@@ -152,8 +166,9 @@ def _wait_for(*paths: Path) -> None:
         time.sleep(0.02)
 
 
-def _serve_kubelet(scenario: str, mig: str, socket: str) -> None:
-    allocations = BenchNode("", scenario, mig == "1").allocations()
+def _serve_kubelet(scenario: str, mig: str, socket: str, pods: str = "0", replicas: str = "0") -> None:
+    node = BenchNode("", scenario, mig == "1", pods=int(pods), replicas=int(replicas))
+    allocations = node.allocations()
     with SimulatedKubelet(Path(socket), lambda: allocations):
         threading.Event().wait()
 

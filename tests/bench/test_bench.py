@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from bench.__main__ import Size, sections
-from bench.fixture import PARTITIONED, WHOLE
+from bench.cardinality import cardinality_section
+from bench.fixture import PARTITIONED, SHARED, WHOLE
 from bench.table import BenchSection, Figure, over
 from exporter.node.devices.computed_metrics import ALWAYS_READ
 from exporter.node.devices.field import fields
@@ -49,6 +50,16 @@ MEMORY = tuple(
 )
 EXPOSITION = ("start of the process to the first full exposition", "series of the exposition", "series of one")
 GROWTH = ("growth of resident memory over",)
+REPLICAS = (
+    "kubelet List and what is done with it, pods as before",
+    "the decoding after a pod came or went",
+    "whole collection",
+)
+CARDINALITY = tuple(
+    f"{node}: {mode}"
+    for node in ("8 GPUs", "56 MIG devices", "8 GPUs, 4 pods on each through replicas")
+    for mode in ("dcgm-exporter", "default", "--allocation-labels=none")
+)
 CHANGES = (
     *GROWTH,
     "after the collections: more descriptors",
@@ -58,13 +69,15 @@ CHANGES = (
     "after 1 kills of the reader process: more threads",
 )
 EXPECTED = (
-    COLLECTION, SCRAPES, MEMORY, EXPOSITION, COLLECTION, SCRAPES, EXPOSITION, ("slowest of 1 reads",), GROWTH, CHANGES,
+    COLLECTION, SCRAPES, MEMORY, EXPOSITION, COLLECTION, SCRAPES, EXPOSITION, ("slowest of 1 reads",), REPLICAS,
+    CARDINALITY, GROWTH, CHANGES,
 )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def measured():
-    return list(sections(TINY, replace(WHOLE, fields=5), replace(PARTITIONED, fields=4)))
+    few = [replace(WHOLE, fields=5), replace(PARTITIONED, fields=4), replace(SHARED, fields=4)]
+    return list(sections(TINY, *few))
 
 
 @pytest.mark.bench
@@ -81,6 +94,13 @@ def test_the_number_of_series_per_device_keeps_its_budget(measured):
     rows = [row for section in measured for row in section.rows if row.what.startswith("series of one")]
     assert [row.what for row in rows] == ["series of one GPU", "series of one MIG device"]
     assert not [row for row in rows if row.over or row.value < 5]
+
+
+@pytest.mark.bench
+def test_of_each_device_dcgm_exporter_has_its_series_for_every_pod_of_the_day():
+    computed = {row.what: row.value for row in cardinality_section().rows if row.what.endswith("dcgm-exporter")}
+    # Of each device 21 pods and one time without any; of a shared one the four pods of the beginning and 20 more.
+    assert list(computed.values()) == [8 * 23 * 22, 56 * 17 * 22, 8 * 23 * 24]
 
 
 @pytest.mark.bench
@@ -107,3 +127,11 @@ def test_a_row_over_its_budget_is_found_and_marked():
         ["c", "5.00", "MiB"],
         ["a", "remark"],
     ]
+
+
+def test_the_pods_of_shared_devices_have_every_replica_once_and_about_as_many_each():
+    rows = SHARED.allocations()
+    ids = [device_id for *_, listed in rows for device_id in listed]
+    assert len(ids) == len(set(ids)) == 56 * 80
+    assert len(rows) == 250
+    assert {len(tuple(listed)) for *_, listed in rows} == {17, 18}
