@@ -96,6 +96,8 @@ class Kubelet:
         self._pauses.check(socket)
         try:
             pods, allocations = self._read(socket)
+            # Another one, where the kubelet has restarted between the look for its socket and the call.
+            socket = self._find_socket()
         except SourceError as error:
             self._pauses.failed(error)
             raise

@@ -165,3 +165,14 @@ def test_report_75_no_gpu_is_called_unallocated_where_hami_may_have_put_the_pod_
     assert allocated_pods(exposed) == {uuid(0): 1, uuid(1): 1, uuid(2): 1}
     assert {labels["sharing"] for labels, _ in of(exposed, "gpugauge_allocation_info")} == {"fraction"}
     assert {labels["pod"] for labels, _ in of(exposed, UTIL)} == {""}
+
+
+def test_report_32_a_pod_with_several_replicas_of_a_gpu_has_one_series_for_each_container(node):
+    made = node(gpu(0))
+    made.rows = [("team", "p", "c", GPU, (f"{U0}::5", f"{U0}::19")), ("team", "p", "d", GPU, (f"{U0}::7",))]
+    exposed = made.exposed()  # fails where a series is there twice
+    replicas = {labels["gpu_container"]: value for labels, value in of(exposed, "gpugauge_allocation_replicas")}
+    assert replicas == {"c": 2, "d": 1}
+    assert len(of(exposed, "gpugauge_allocation_info")) == 2
+    assert allocated_pods(exposed) == {U0: 1}
+    assert len(of(exposed, UTIL)) == 1

@@ -140,6 +140,22 @@ def test_a_kubelet_that_lists_only_some_pods_after_its_restart_is_starting(socke
     kubelet.close()
 
 
+def test_a_kubelet_that_restarts_between_the_look_for_its_socket_and_the_call_is_starting_too(socket_path, kubelet):
+    rows = []
+
+    def listed_after_a_restart():
+        if rows:
+            os.utime(socket_path)  # a socket that was made again
+        return rows or [JOB, WEB]
+
+    with SimulatedKubelet(socket_path, listed_after_a_restart):
+        assert kubelet.read() == JOB_ALLOCATED
+        rows.append(WEB)
+        with pytest.raises(SourceError) as caught:
+            kubelet.read()
+        assert caught.value.reason == "starting"
+
+
 MORE = (*JOB_ALLOCATED, Allocation("team", "new", "main", GPU, "GPU-1"))
 
 
