@@ -21,8 +21,7 @@ from exporter.node.attribution.hpc_job_files import JobFiles, JobFilesReader
 from exporter.node.attribution.hpc_jobs import Jobs, job_info, with_job
 from exporter.node.attribution.metrics import AttributionCache
 from exporter.node.attribution.normalized_metrics import NormalizedMetrics
-from exporter.node.attribution.offer import UNKNOWN, Offer, OfferCache
-from exporter.node.attribution.offer_reader import OfferReader
+from exporter.node.attribution.offer_reader import OfferInCollections, OfferReader
 from exporter.node.attribution.pod_metadata import PodMetadata
 from exporter.node.attribution.state_seconds import StateSeconds
 from exporter.node.devices.component_labels import ComponentLabelCache
@@ -118,7 +117,7 @@ class NodePipeline:
         self._last_known = last_known or LastKnownAllocations()
         self._attribution = AttributionCache(style.hostname, rules)
         self._replicas = replicas or (lambda: rules.replicas)
-        self._offer = OfferCache(style.hostname, rules.indexed)
+        self._offer = OfferInCollections(sources.offer, style.hostname, rules.indexed)
         self._expected = expected_gpus
         self.has_read_a_gpu = False
         """Whether a GPU could be read in any collection so far."""
@@ -161,7 +160,7 @@ class NodePipeline:
             readings.inventory, allocations, readings.down, self._pods.concerning
         )
         use = self._processes.read(cycle, readings, attribution, self._pods.pods)
-        offer = self._offered(cycle)
+        self._offer.read(cycle)
         jobs = self._sources.jobs.read() if self._sources.jobs else JobFiles()
         devices, others = self._samples(readings, attribution.containers, jobs.jobs)
         self.has_read_a_gpu = self.has_read_a_gpu or any(gpu.uuid not in readings.down for gpu in readings.inventory)
@@ -177,7 +176,7 @@ class NodePipeline:
                 *allocation_families,
                 *self._pods.families(),
                 *use.families,
-                *self._offer.get(readings.inventory, offer, readings.down),
+                *self._offer.families(readings.inventory, readings.down),
                 *self._job_families(readings, jobs.jobs),
                 *(self._normalized.families(values) if self._exposes_normalized else ()),
                 *self._state_families(cycle, attribution, values, readings),
@@ -185,9 +184,10 @@ class NodePipeline:
             health=tuple(cycle.health),
             problems=(
                 *self._problems(readings),
-                *_problems_beside(offer, jobs),
+                *(SourceProblem(JOBS, *problem) for problem in jobs.problems),
                 *self._pods.problems(),
                 *use.problems,
+                *self._offer.problems(),
             ),
             rejected=self._rejected(readings),
             build=_build(readings),
@@ -273,13 +273,6 @@ class NodePipeline:
         fresh: Allocations | None = cycle.read(self._sources.kubelet, otherwise=None)
         return self._last_known.latest(fresh)
 
-    def _offered(self, cycle: CollectionCycle) -> Offer:
-        """What the kubelet offers to pods; unknown in a collection in which it could not be read."""
-        reader, kubelet = self._sources.offer, self._sources.kubelet
-        if reader is None or not any(each.up for each in cycle.health if kubelet and each.source == kubelet.name):
-            return UNKNOWN
-        return reader.read()
-
     def _problems(self, readings: Readings) -> tuple[SourceProblem, ...]:
         found = (*readings.problems, *selection_problems(readings, self._selection))
         problems = [SourceProblem(readings.source, *problem) for problem in found]
@@ -308,14 +301,6 @@ class NodePipeline:
             if rejection.field in self._names:
                 counts[self._names[rejection.field], rejection.reason] += rejection.count
         return counts
-
-
-def _problems_beside(offer: Offer, jobs: JobFiles) -> Iterator[SourceProblem]:
-    """The problems of what is read beside the devices and allocations."""
-    if offer.problem is not None:
-        yield SourceProblem("kubelet", *offer.problem)
-    for problem in jobs.problems:
-        yield SourceProblem(JOBS, *problem)
 
 
 def _build(readings: Readings) -> dict[str, str]:

@@ -8,11 +8,17 @@ import time
 from collections.abc import Callable
 
 from exporter.backoff import Backoff
+from exporter.gpu_names import ResourcePatterns
+from exporter.metric import Family
 from exporter.node.attribution.allocation import KEEP_SECONDS
-from exporter.node.attribution.offer import UNKNOWN, Offer, OfferedIds
+from exporter.node.attribution.offer import UNKNOWN, Offer, OfferCache, OfferedIds
+from exporter.node.devices.device import Device
 from exporter.reason import Reason
+from exporter.snapshot import CollectionCycle, SourceProblem
 from exporter.source import SourceError
 
+KUBELET = "kubelet"
+"""The name of the source."""
 EVERY_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 600.0
 """Between two calls while they fail: older kubelets fail for ever."""
@@ -53,3 +59,26 @@ class OfferReader:
         self._pauses.failed()
         problem = None if error.reason == "unimplemented" else (self._problem, str(error))
         self._offer = Offer(self._offer.ids, self._offer.before, problem)
+
+
+class OfferInCollections:
+    """What collections expose of it. Without a reader nothing is known. For use by one thread."""
+
+    def __init__(self, reader: OfferReader | None, node: str, indexed: ResourcePatterns) -> None:
+        self._reader = reader
+        self._cache = OfferCache(node, indexed)
+        self._offer = UNKNOWN
+
+    def read(self, cycle: CollectionCycle) -> None:
+        """Take up what is known; nothing in a collection in which the kubelet could not be read before."""
+        up = any(health.up for health in cycle.health if health.source == KUBELET)
+        self._offer = self._reader.read() if self._reader is not None and up else UNKNOWN
+
+    def families(self, inventory: tuple[Device, ...], down: tuple[str, ...]) -> tuple[Family, ...]:
+        """Which devices are offered; none where nothing is certain."""
+        return self._cache.get(inventory, self._offer, down)
+
+    def problems(self) -> tuple[SourceProblem, ...]:
+        """Why that is not known, where that can be mended."""
+        problem = self._offer.problem
+        return (SourceProblem(KUBELET, *problem),) if problem is not None else ()

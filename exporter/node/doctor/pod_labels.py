@@ -3,8 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.attribute import AllocationState, attribute
 from exporter.node.attribution.device_lookup import DeviceLookup
+from exporter.node.attribution.joined_allocations import joined
 from exporter.node.attribution.kubelet_reason import KubeletReason
 from exporter.node.attribution.offer import Offer, offered_devices, unmatched_offer
 from exporter.node.devices.device import Device
@@ -56,11 +58,10 @@ def _missing_everywhere(examination: Examination) -> PodLabelReason | None:
 
 def _by_reason(examination: Examination) -> Iterator[Finding]:
     """One finding for the devices whose series have all labels of a pod, and one for each reason of the others."""
-    readings, allocations = examination.readings, examination.kubelet
+    readings, rules = examination.readings, examination.config.attribution_rules
     assert readings is not None
-    assert not isinstance(allocations, SourceError)
     inventory, down = readings.inventory, readings.down
-    found = attribute(inventory, allocations, examination.config.attribution_rules, down)
+    found = attribute(inventory, _allocations(examination), rules, down)
     lookup = DeviceLookup(inventory, down)
     missing: dict[PodLabelReason, list[Device]] = defaultdict(list)
     for position, (device, state) in enumerate(zip(inventory, found.states, strict=True)):
@@ -72,6 +73,16 @@ def _by_reason(examination: Examination) -> Iterator[Finding]:
     for reason in PodLabelReason:
         if reason in missing:
             yield note(_named(missing[reason], len(inventory)), reason)
+
+
+def _allocations(examination: Examination) -> Allocations:
+    """What the kubelet lists, with what is known of the pods where pod metadata is on."""
+    listed, pods = examination.kubelet, examination.pods
+    assert listed is not None
+    assert not isinstance(listed, SourceError)
+    if pods is None or isinstance(pods, SourceError):
+        return listed
+    return joined(listed, pods, examination.config.attribution_rules.reservation_namespaces)
 
 
 def _missing(state: AllocationState, *, partitioned: bool) -> PodLabelReason | None:

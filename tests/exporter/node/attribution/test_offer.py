@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from exporter.gpu_names import ResourcePatterns
 from exporter.node.attribution.device_lookup import UnmatchedReason
 from exporter.node.attribution.offer import UNKNOWN, Offer, OfferCache, offered_devices, unmatched_offer
-from exporter.node.attribution.offer_reader import OfferReader
+from exporter.node.attribution.offer_reader import OfferInCollections, OfferReader
+from exporter.snapshot import CollectionCycle, SourceHealth
 from exporter.source import SourceError
 from tests.clock import Clock
 from tests.exporter.node.attribution.node_devices import GPU, M7, M8, MIG, U0, U1, UUID, M
@@ -133,3 +134,13 @@ def test_without_an_answer_nothing_is_known_and_why_is_said():
 def test_a_kubelet_that_has_no_such_call_is_no_problem():
     kubelet = Answers("unimplemented")
     assert kubelet.at(0) == UNKNOWN
+
+
+def test_nothing_is_known_in_a_collection_in_which_the_kubelet_is_down():
+    kubelet = Answers(A)
+    part = OfferInCollections(kubelet.reader, "node-1", NO_PATTERNS)
+    for up, asked in ((False, []), (True, [0.0]), (False, [0.0])):
+        part.read(CollectionCycle(health=[SourceHealth("kubelet", up, 0.0), SourceHealth("dcgm", True, 0.0)]))
+        assert kubelet.asked_at == asked
+    assert part.families((U0,), ()) == ()
+    assert part.problems() == ()
