@@ -4,13 +4,30 @@ Each group of rules is a module with a constant GROUP. `rule.py` defines what a 
 is written, `expression.py` the PromQL that several groups share.
 """
 
-from alerts import attribution, efficiency, exporters, normalize, pending, thresholds
+from alerts import (
+    clusters,
+    dcgm_exporter,
+    efficiency,
+    exporters,
+    kube_state_metrics,
+    namespaces,
+    nodes,
+    pending,
+    pods,
+    thresholds,
+)
 from alerts.rule import Group
+
+ADAPTERS: tuple[Group, ...] = (dcgm_exporter.GROUP, kube_state_metrics.GROUP)
+"""The groups that are loaded only where what they read is in use."""
 
 GROUPS: tuple[Group, ...] = (
     thresholds.GROUP,
-    normalize.GROUP,
-    attribution.GROUP,
+    *ADAPTERS,
+    pods.GROUP,
+    namespaces.GROUP,
+    nodes.GROUP,
+    clusters.GROUP,
     efficiency.GROUP,
     pending.GROUP,
     exporters.GROUP,

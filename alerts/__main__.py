@@ -6,7 +6,7 @@
 import argparse
 from pathlib import Path
 
-from alerts import GROUPS
+from alerts import ADAPTERS, GROUPS
 from alerts.alertmanager import alertmanager_example
 from alerts.rule import RUNBOOK
 from alerts.rulefile import prometheus_rule, rule_file
@@ -20,7 +20,13 @@ def files(runbook: str = RUNBOOK) -> dict[str, str]:
     rules = {f"rules/{group.name.removeprefix('gpugauge-')}.yaml": rule_file(group, runbook) for group in GROUPS}
     return {
         **rules,
-        "prometheusrule.yaml": prometheus_rule(GROUPS, runbook),
+        "prometheusrule.yaml": prometheus_rule(tuple(group for group in GROUPS if group not in ADAPTERS), runbook),
+        **{
+            f"prometheusrule-{group.name.removeprefix('gpugauge-')}.yaml": prometheus_rule(
+                (group,), runbook, group.name
+            )
+            for group in ADAPTERS
+        },
         "alertmanager/example.yaml": alertmanager_example(),
     }
 

@@ -1,9 +1,9 @@
-"""The alerts GPUExporterDown (a node's exporter does not answer or is no scrape target) and GPUWatcherDown.
+"""The alerts GPUExporterDown (it does not answer or is no scrape target), GPUWatcherDown and GPUDeviceLabelsMissing.
 
 GPUWatcherDown fires where no cluster watcher answers or is a scrape target, and where all that answer are standbys.
 """
 
-from alerts.rule import Alert, Area, Group, Notify, Severity
+from alerts.rule import QUICK_INTERVAL_SECONDS, Alert, Area, Group, Notify, Severity
 
 NODE = "cluster, node"
 
@@ -13,7 +13,7 @@ EXPORTER_DOWN = f"""(
   (
     max by ({NODE}) (gpugauge_node_gpu_allocatable) > 0
     unless on ({NODE}) up{{job="gpugauge-node"}}
-    unless on ({NODE}) gpu_instance:gpugauge_device:info
+    unless on ({NODE}) gpugauge_device_info
   )
 )
 unless on ({NODE}) gpugauge_node_maintenance"""
@@ -38,6 +38,15 @@ unless on (cluster)
 One of two is enough. While a lease is introduced, a watcher without one, which exposes no `gpugauge_leader`, may be
 beside standbys.
 """
+
+LABELS_MISSING = """
+count by (cluster, job) (
+  gpugauge_device_info{UUID="", adapter=""}
+  or gpugauge_device_info{node="", adapter=""}
+  or {__name__=~"DCGM_FI_DEV_GPU_TEMP|DCGM_FI_DEV_GPU_TEMP_CELSIUS", UUID="", uuid=""}
+) > 0
+"""
+"""Devices without a label that identifies them: rules leave them out, because they would take several for one."""
 
 GROUP = Group(
     "gpugauge-exporters",
@@ -70,5 +79,21 @@ GROUP = Group(
             for_="10m",
             keep_firing_for="5m",
         ),
+        Alert(
+            "GPUDeviceLabelsMissing",
+            LABELS_MISSING,
+            Severity.WARNING,
+            Area.EXPORTER,
+            Notify.TICKET,
+            summary="Series of GPUs from job {{ $labels.job }} lack the label UUID or node.",
+            description=(
+                "{{ $value }} GPUs and MIG devices from job {{ $labels.job }} have no label UUID or no label node, so "
+                "that they cannot be told apart. They are missing from all panels and alerts. Relabeling of the scrape "
+                "has dropped or renamed the label."
+            ),
+            for_="10m",
+            keep_firing_for="5m",
+        ),
     ),
+    interval=QUICK_INTERVAL_SECONDS,
 )

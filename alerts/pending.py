@@ -4,7 +4,7 @@ The watcher exposes, for each pending pod, since when and for which reason; here
 """
 
 from alerts.expression import POD, WORKLOAD, by, one_by, threshold, with_pod_labels
-from alerts.rule import Alert, Area, Group, Notify, Recording, Severity
+from alerts.rule import QUICK_INTERVAL_SECONDS, Alert, Area, Group, Notify, Recording, Severity
 from alerts.thresholds import PENDING_SECONDS
 
 SINCE = "namespace_pod:gpu_pending_since_timestamp:seconds"
@@ -70,4 +70,5 @@ GROUP = Group(
             annotations=(("reason", _REASON), ("pods", _PODS)),
         ),
     ),
+    interval=QUICK_INTERVAL_SECONDS,
 )

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-INTERVAL_SECONDS = 30
-"""How often every group is evaluated; an alert that requires a number of samples counts them in these steps."""
+INTERVAL_SECONDS = 60
+"""How often a group is evaluated; an alert that requires a number of samples counts them in these steps."""
+
+QUICK_INTERVAL_SECONDS = 30
+"""The same of a group that reads few series and whose alerts have a short `for`."""
 
 RUNBOOK = "https://github.com/gpugauge/gpugauge/blob/main/docs/runbook.md"
 
@@ -71,3 +74,5 @@ class Group:
 
     name: str
     rules: tuple[Rule, ...]
+    interval: int = INTERVAL_SECONDS
+    """Seconds between evaluations."""

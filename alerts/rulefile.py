@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from alerts.rule import INTERVAL_SECONDS, RUNBOOK, Alert, Group, Recording, Rule
+from alerts.promql import formatted
+from alerts.rule import RUNBOOK, Alert, Group, Recording, Rule
 from alerts.yaml_text import HEADER, dump
 
 
@@ -11,14 +12,14 @@ def rule_file(group: Group, runbook: str = RUNBOOK) -> str:
     return HEADER + dump({"groups": [_group(group, runbook)]})
 
 
-def prometheus_rule(groups: tuple[Group, ...], runbook: str = RUNBOOK) -> str:
-    """Return all groups as the text of one PrometheusRule."""
+def prometheus_rule(groups: tuple[Group, ...], runbook: str = RUNBOOK, name: str = "gpugauge") -> str:
+    """Return the groups as the text of one PrometheusRule of that name."""
     return HEADER + dump(
         {
             "apiVersion": "monitoring.coreos.com/v1",
             "kind": "PrometheusRule",
             "metadata": {
-                "name": "gpugauge",
+                "name": name,
                 "labels": {"app.kubernetes.io/name": "gpugauge", "app.kubernetes.io/component": "rules"},
             },
             "spec": {"groups": [_group(group, runbook) for group in groups]},
@@ -48,17 +49,21 @@ def annotations_of(alert: Alert, runbook: str) -> dict[str, str]:
 
 def _group(group: Group, runbook: str) -> dict[str, Any]:
     rules = [_rule(rule, runbook) for rule in group.rules]
-    return {"name": group.name, "interval": f"{INTERVAL_SECONDS}s", "rules": rules}
+    return {"name": group.name, "interval": f"{group.interval}s", "rules": rules}
 
 
 def _rule(rule: Rule, runbook: str) -> dict[str, Any]:
     match rule:
         case Recording():
-            return {"record": rule.name, "expr": rule.expr, **({"labels": dict(rule.labels)} if rule.labels else {})}
+            return {
+                "record": rule.name,
+                "expr": formatted(rule.expr),
+                **({"labels": dict(rule.labels)} if rule.labels else {}),
+            }
         case Alert():
             return {
                 "alert": rule.name,
-                "expr": rule.expr,
+                "expr": formatted(rule.expr),
                 "for": rule.for_,
                 **({"keep_firing_for": rule.keep_firing_for} if rule.keep_firing_for else {}),
                 "labels": labels_of(rule),

@@ -17,6 +17,10 @@ def _by(keys: str, reduce: str, expression: str) -> str:
     return f"{reduce} by ({keys}) ({expression})"
 
 
+def _by_model(series: str) -> str:
+    return f"sum by (model) ({series}{{{CLUSTER}}})"
+
+
 def _load_columns(first: int) -> tuple[Column, ...]:
     """The columns Busy, Tensor, Memory and Power for four consecutive queries in this order.
 
@@ -43,31 +47,31 @@ NODES = table(
         *_load_columns(2),
         Column("Value #G", "Hottest", Unit.CELSIUS, width=90),
     ),
-    _by("cluster, node", "count", q.gpus(CLUSTER)),
-    _by("cluster, node", "sum", q.allocated_gpus(CLUSTER)),
-    _by("cluster, node", "avg", f"{q.BUSY}{{{CLUSTER}}}"),
-    _by("cluster, node", "avg", f"{q.TENSOR}{{{CLUSTER}}}"),
-    q.memory_share(lambda series: _by("cluster, node", "sum", series), CLUSTER),
-    _by("cluster, node", "sum", f"{q.POWER}{{{CLUSTER}}}"),
-    _by("cluster, node", "max", f"{q.TEMPERATURE}{{{CLUSTER}}}"),
+    f"node:gpus:count{{{CLUSTER}}}",
+    f"node:gpus_allocated:count{{{CLUSTER}}}",
+    f"node:gpu_busy:sum{{{CLUSTER}}} / node:gpu_busy:count{{{CLUSTER}}}",
+    f"node:gpu_tensor_active:sum{{{CLUSTER}}} / node:gpu_tensor_active:count{{{CLUSTER}}}",
+    f"node:gpu_memory_used_bytes:sum{{{CLUSTER}}} / node:gpu_memory_total_bytes:sum{{{CLUSTER}}}",
+    f"node:gpu_power_watts:sum{{{CLUSTER}}}",
+    f"node:gpu_temperature_celsius:max{{{CLUSTER}}}",
 )
 
 MODELS = table(
     "Models",
-    "One row per GPU model. Busy and tensor activity are means over its GPUs and MIG devices, unallocated ones "
-    "included.",
+    "One row per GPU model; nodes with several models are together in the row mixed. Busy and tensor activity are "
+    "means over all GPUs and MIG devices, unallocated ones included.",
     (
         Column("model", "Model"),
         Column("Value #A", "GPUs", Unit.COUNT, width=70),
         Column("Value #B", "Allocated", Unit.COUNT, width=90),
         *_load_columns(2),
     ),
-    _by("model", "count", _by(f"{q.GPU}, model", "count", f"{q.INFO}{{{CLUSTER}}}")),
-    _by("model", "sum", q.per_gpu(q.allocated_gpus(CLUSTER), CLUSTER, "model")),
-    _by("model", "avg", q.per_device(f"{q.BUSY}{{{CLUSTER}}}", CLUSTER)),
-    _by("model", "avg", q.per_device(f"{q.TENSOR}{{{CLUSTER}}}", CLUSTER)),
-    q.memory_share(lambda series: _by("model", "sum", q.per_device(series, CLUSTER)), CLUSTER),
-    _by("model", "sum", q.per_gpu(f"{q.POWER}{{{CLUSTER}}}", CLUSTER, "model")),
+    _by_model("model:gpus:count"),
+    _by_model("model:gpus_allocated:count"),
+    f"{_by_model('model:gpu_busy:sum')} / {_by_model('model:gpu_busy:count')}",
+    f"{_by_model('model:gpu_tensor_active:sum')} / {_by_model('model:gpu_tensor_active:count')}",
+    f"{_by_model('model:gpu_memory_used_bytes:sum')} / {_by_model('model:gpu_memory_total_bytes:sum')}",
+    _by_model("model:gpu_power_watts:sum"),
 )
 
 NAMESPACES = table(
@@ -83,14 +87,10 @@ NAMESPACES = table(
         Column("Value #D", "Idle", Unit.COUNT, width=70),
         Column("Value #E", "Pending", Unit.COUNT, width=80),
     ),
-    _by("cluster, namespace", "count", f"pod:gpu_devices:count{{{CLUSTER}}}"),
-    _by("cluster, namespace", "sum", f"pod:gpu_devices:count{{{CLUSTER}}}"),
-    _by("cluster, namespace", "avg", f"{q.POD_DEVICE_BUSY}{{{CLUSTER}}}"),
-    _by(
-        "cluster, namespace",
-        "sum",
-        f"avg_over_time({q.POD_DEVICE_BUSY}{{{CLUSTER}}}[{q.WINDOW}]) < bool {q.IDLE_THRESHOLD}",
-    ),
+    f"namespace:gpu_pods:count{{{CLUSTER}}}",
+    f"namespace:gpu_devices:sum{{{CLUSTER}}}",
+    f"namespace:gpu_busy:sum{{{CLUSTER}}} / namespace:gpu_busy:count{{{CLUSTER}}}",
+    f"namespace:gpu_idle_devices:count15m{{{CLUSTER}}}",
     _by("cluster, namespace", "sum", f"workload:gpu_pending_pods:count{{{CLUSTER}}}"),
     sort="Allocated",
 )
@@ -119,20 +119,10 @@ TREND = graph(
     "seven days earlier. A growing gap between allocated and busy means falling utilization. With MIG compare each "
     "only with its past: a GPU counts once as allocated, and each of its MIG devices adds its own activity.",
     Unit.COUNT,
-    Query(f"sum({q.allocated_gpus(CLUSTER)})", "allocated", Color.IDLE),
-    Query(f"sum({q.while_allocated(q.BUSY, CLUSTER)})", "busy", Color.BUSY),
-    Query(
-        f"sum(max by ({q.GPU}) ({q.ALLOCATED_PODS}{{{CLUSTER}}} offset 1w) > bool 0)",
-        "allocated, last week",
-        Color.IDLE,
-        dashed=True,
-    ),
-    Query(
-        f"sum({q.BUSY}{{{CLUSTER}}} offset 1w and on ({q.DEVICE}) ({q.ALLOCATED_PODS}{{{CLUSTER}}} offset 1w > 0))",
-        "busy, last week",
-        Color.BUSY,
-        dashed=True,
-    ),
+    Query(q.total("cluster:gpus_allocated:count"), "allocated", Color.IDLE),
+    Query(q.total("cluster:gpu_allocated_busy:sum"), "busy", Color.BUSY),
+    Query(f"sum(cluster:gpus_allocated:count{{{CLUSTER}}} offset 1w)", "allocated, last week", Color.IDLE, dashed=True),
+    Query(f"sum(cluster:gpu_allocated_busy:sum{{{CLUSTER}}} offset 1w)", "busy, last week", Color.BUSY, dashed=True),
 )
 
 POWER = graph(
@@ -140,7 +130,7 @@ POWER = graph(
     "Power that the GPUs of each model draw together. Power that stays high while activity falls is drawn by "
     "idle GPUs.",
     Unit.WATT,
-    Query(_by("model", "sum", q.per_gpu(f"{q.POWER}{{{CLUSTER}}}", CLUSTER, "model")), "{{model}}"),
+    Query(_by_model("model:gpu_power_watts:sum"), "{{model}}"),
     stacked=True,
 )
 

@@ -26,27 +26,27 @@ NOW = PanelRow(
                 "GPUs that an exporter exposes; a MIG-enabled GPU counts once. No data means that there is no "
                 "exporter, not that there are no GPUs.",
                 Unit.COUNT,
-                f"count({q.gpus(CLUSTER)})",
+                q.total("cluster:gpus:count"),
             ),
             stat(
                 "Allocated",
                 "Share of the GPUs that are allocated to a pod, as a whole or in part. A low share while pods are "
                 "pending means that the unallocated GPUs do not fit their requests.",
                 Unit.RATIO,
-                f"sum({q.allocated_gpus(CLUSTER)}) / count({q.gpus(CLUSTER)})",
+                q.share("cluster:gpus_allocated:count", "cluster:gpus:count"),
             ),
             stat(
                 "Unallocated",
                 "GPUs of which no part is allocated to a pod. GPUs whose allocation is unknown count neither as "
                 "allocated nor as unallocated.",
                 Unit.COUNT,
-                f"sum(max by ({q.GPU}) ({q.ALLOCATED_PODS}{{{CLUSTER}}}) == bool 0)",
+                q.total("cluster:gpus_unallocated:count"),
             ),
             stat(
                 "Allocated but idle",
                 f"{q.ALLOCATED_BUT_IDLE} The pods are listed under Low utilization.",
                 Unit.COUNT,
-                f"sum({q.idle_allocated(CLUSTER)})",
+                q.total("cluster:gpu_idle_devices:count15m"),
                 (ValueState(0, "none", Color.OK), ValueState(1, "", Color.IDLE)),
             ),
             stat(
@@ -54,22 +54,22 @@ NOW = PanelRow(
                 "Mean activity of all allocated GPUs and MIG devices: the larger of compute and video activity. "
                 "Unallocated ones do not count, nor do those whose activity is unknown.",
                 Unit.RATIO,
-                f"avg({q.while_allocated(q.BUSY, CLUSTER)})",
+                q.share("cluster:gpu_allocated_busy:sum", "cluster:gpu_allocated_busy:count"),
             ),
             stat(
                 "Tensor activity of allocated GPUs",
                 "Mean share of time in which tensor cores were active, on allocated GPUs. Training with mixed "
                 "precision usually reaches 20 to 60 %; no data means that profiling fields are not collected.",
                 Unit.RATIO,
-                f"avg({q.while_allocated(q.TENSOR, CLUSTER)})",
+                q.share("cluster:gpu_allocated_tensor_active:sum", "cluster:gpu_allocated_tensor_active:count"),
             ),
             stat(
                 "Memory used",
                 "Framebuffer in use as a share of all that can be allocated, unallocated GPUs included.",
                 Unit.RATIO,
-                q.memory_share("sum {}".format, CLUSTER),
+                q.share("cluster:gpu_memory_used_bytes:sum", "cluster:gpu_memory_total_bytes:sum"),
             ),
-            stat("Power", "Power that all GPUs draw now, added up.", Unit.WATT, f"sum({q.POWER}{{{CLUSTER}}})"),
+            stat("Power", "Power that all GPUs draw now, added up.", Unit.WATT, q.total("cluster:gpu_power_watts:sum")),
         ),
         *sized(
             6,
@@ -108,8 +108,10 @@ NOW = PanelRow(
     ),
 )
 
-_ALLOCATED = f"({q.ALLOCATED_PODS}{{{CLUSTER}}} > 0)"
-_UNALLOCATED = f"({q.ALLOCATED_PODS}{{{CLUSTER}}} == 0)"
+_ALLOCATED = q.total("cluster:gpu_devices_allocated:count")
+_KNOWN = q.total("cluster:gpu_allocated_busy:count")
+_IDLE = q.total("cluster:gpu_idle_devices:count")
+_UNALLOCATED = q.total("cluster:gpu_devices_unallocated:count")
 
 ALLOCATION = PanelRow(
     "Allocation and activity",
@@ -120,24 +122,15 @@ ALLOCATION = PanelRow(
                 "Every device that can be allocated (a GPU, or the MIG devices of a MIG-enabled one) by its state at "
                 f"that moment. Each is in one state; idle is an activity below {q.IDLE_THRESHOLD_TEXT}.",
                 Unit.COUNT,
+                Query(f"{_KNOWN} - {_IDLE}", "allocated, busy", Color.BUSY),
+                Query(_IDLE, "allocated, idle", Color.IDLE),
                 Query(
-                    f"count({q.while_allocated(q.BUSY, CLUSTER)} >= {q.IDLE_THRESHOLD})", "allocated, busy", Color.BUSY
+                    f"({_ALLOCATED} - ({_KNOWN} or 0 * {_ALLOCATED})) > 0", "allocated, activity unknown", Color.WARNING
                 ),
+                Query(_UNALLOCATED, "unallocated", Color.OK),
                 Query(
-                    f"count({q.while_allocated(q.BUSY, CLUSTER)} < {q.IDLE_THRESHOLD})", "allocated, idle", Color.IDLE
-                ),
-                Query(
-                    f"count({_ALLOCATED} unless on ({q.DEVICE}) {q.BUSY}{{{CLUSTER}}})",
-                    "allocated, activity unknown",
-                    Color.WARNING,
-                ),
-                Query(
-                    f"count({q.allocatable_devices(CLUSTER)} and on ({q.DEVICE}) {_UNALLOCATED})",
-                    "unallocated",
-                    Color.OK,
-                ),
-                Query(
-                    f"count({q.allocatable_devices(CLUSTER)} unless on ({q.DEVICE}) {q.ALLOCATED_PODS}{{{CLUSTER}}})",
+                    f"({q.total('cluster:gpu_devices:count')} - ({_ALLOCATED} + {_UNALLOCATED} or "
+                    f"0 * {q.total('cluster:gpu_devices:count')})) > 0",
                     "allocation unknown",
                     Color.UNKNOWN,
                 ),
@@ -152,9 +145,21 @@ ALLOCATION = PanelRow(
                 "Means over allocated GPUs and MIG devices: any engine, tensor cores, memory interface. Busy without "
                 "tensor activity hints at data loading, small kernels or plain 32-bit arithmetic.",
                 Unit.RATIO,
-                Query(f"avg({q.while_allocated(q.BUSY, CLUSTER)})", "any engine", Color.BUSY),
-                Query(f"avg({q.while_allocated(q.TENSOR, CLUSTER)})", "tensor cores", Color.CRITICAL),
-                Query(f"avg({q.while_allocated('gpu_instance:dram_active:ratio', CLUSTER)})", "memory", Color.WARNING),
+                Query(
+                    q.share("cluster:gpu_allocated_busy:sum", "cluster:gpu_allocated_busy:count"),
+                    "any engine",
+                    Color.BUSY,
+                ),
+                Query(
+                    q.share("cluster:gpu_allocated_tensor_active:sum", "cluster:gpu_allocated_tensor_active:count"),
+                    "tensor cores",
+                    Color.CRITICAL,
+                ),
+                Query(
+                    q.share("cluster:gpu_allocated_dram_active:sum", "cluster:gpu_allocated_dram_active:count"),
+                    "memory",
+                    Color.WARNING,
+                ),
             ),
             12,
             9,
@@ -200,8 +205,7 @@ LOW_UTILIZATION = PanelRow(
                 "Shared devices are left out: their activity is not known per pod.",
                 Unit.COUNT,
                 Query(
-                    f"sum by (namespace) (avg_over_time({q.POD_DEVICE_BUSY}{{{CLUSTER}}}[{q.WINDOW}]) "
-                    f"< bool {q.IDLE_THRESHOLD}) > 0",
+                    f"sum by (namespace) (namespace:gpu_idle_devices:count15m{{{CLUSTER}}}) > 0",
                     "{{namespace}}",
                 ),
             ),
@@ -264,7 +268,7 @@ DASHBOARD = Dashboard(
     tags=("fleet",),
     variables=(
         datasource(),
-        variable("cluster", "Cluster", "Clusters to count.", f"label_values({q.INFO}, cluster)"),
+        variable("cluster", "Cluster", "Clusters to count.", "label_values(cluster:gpus:count, cluster)"),
     ),
     rows=(NOW, ALLOCATION, LOW_UTILIZATION, PENDING, *breakdown.ROWS),
 )

@@ -12,18 +12,18 @@ from dashboards.queries import CLUSTER, NODE
 from dashboards.style import Color, Column, Dashboard, Query, Unit, ValueState
 
 CHOSEN = f'{NODE}, gpu=~"$gpu"'
-"""For the info series, the only recorded series with the index of a GPU."""
+"""For the info series, which has the index of each GPU."""
 
 DEVICE_LEGEND = "{{node}} · GPU {{gpu}} {{GPU_I_PROFILE}} {{GPU_I_ID}}"
 GPU_LEGEND = "{{node}} · GPU {{gpu}}"
 
 
 def _devices(series: str) -> str:
-    return q.per_device(f"{series}{{{NODE}}}", CHOSEN)
+    return q.per_device(series, NODE, CHOSEN)
 
 
 def _gpus(series: str) -> str:
-    return q.per_gpu(f"{series}{{{NODE}}}", CHOSEN)
+    return q.per_gpu(series, NODE, CHOSEN)
 
 
 NOW = PanelRow(
@@ -36,7 +36,7 @@ NOW = PanelRow(
                 "GPUs",
                 "GPUs that the exporter of this node exposes. No data: it exposes none, or does not answer.",
                 Unit.COUNT,
-                f"count({q.gpus(NODE)})",
+                f"sum(node:gpus:count{{{NODE}}})",
             ),
             stat(
                 "Missing GPUs",
@@ -51,39 +51,42 @@ NOW = PanelRow(
                 "Allocated",
                 "Share of the GPUs that are allocated to a pod, as a whole or in part.",
                 Unit.RATIO,
-                f"sum({q.allocated_gpus(NODE)}) / count({q.gpus(NODE)})",
+                f"sum(node:gpus_allocated:count{{{NODE}}}) / sum(node:gpus:count{{{NODE}}})",
             ),
             stat(
                 "Allocated but idle",
                 q.ALLOCATED_BUT_IDLE,
                 Unit.COUNT,
-                f"sum({q.idle_allocated(NODE)})",
+                f"sum(node:gpu_idle_devices:count15m{{{NODE}}})",
                 (ValueState(0, "none", Color.OK), ValueState(1, "", Color.IDLE)),
             ),
             stat(
                 "Utilization",
                 "Mean activity of all GPUs and MIG devices of the node, unallocated ones included.",
                 Unit.RATIO,
-                f"avg({q.BUSY}{{{NODE}}})",
+                f"sum(node:gpu_busy:sum{{{NODE}}}) / sum(node:gpu_busy:count{{{NODE}}})",
             ),
             stat(
                 "Memory used",
                 "Framebuffer in use as a share of all of the node that can be allocated.",
                 Unit.RATIO,
-                q.memory_share("sum {}".format, NODE),
+                f"sum(node:gpu_memory_used_bytes:sum{{{NODE}}}) / sum(node:gpu_memory_total_bytes:sum{{{NODE}}})",
             ),
         ),
         *sized(
             8,
             3,
             stat(
-                "Power", "Power that all GPUs of the node draw now, added up.", Unit.WATT, f"sum({q.POWER}{{{NODE}}})"
+                "Power",
+                "Power that all GPUs of the node draw now, added up.",
+                Unit.WATT,
+                f"sum(node:gpu_power_watts:sum{{{NODE}}})",
             ),
             stat(
                 "Hottest GPU",
                 "Highest temperature of a GPU chip. Which temperature is too high depends on the model.",
                 Unit.CELSIUS,
-                f"max({q.TEMPERATURE}{{{NODE}}})",
+                f"max(node:gpu_temperature_celsius:max{{{NODE}}})",
             ),
             stat(
                 "Age of the data",
@@ -107,33 +110,37 @@ ACTIVITY = PanelRow(
             "Share of time in which compute or video engines were active, per GPU or MIG device. It does not show how "
             "well the engines were used: see tensor and memory activity.",
             Unit.RATIO,
-            Query(_devices(q.BUSY), DEVICE_LEGEND),
+            Query(_devices("gpugauge_device_busy_ratio"), DEVICE_LEGEND),
         ),
         graph(
             "Tensor activity per GPU",
             "Share of time in which tensor cores were active. Near zero on a busy GPU: the work uses no tensor cores "
             "or waits for data.",
             Unit.RATIO,
-            Query(_devices(q.TENSOR), DEVICE_LEGEND),
+            Query(_devices("gpugauge_device_tensor_active_ratio"), DEVICE_LEGEND),
         ),
         graph(
             "Memory used per GPU",
             "Framebuffer in use as a share of what pods can use. Frameworks keep memory that they once allocated: a "
             "high value does not mean that all of it is used.",
             Unit.RATIO,
-            Query(_devices("gpu_instance:memory_used:ratio"), DEVICE_LEGEND),
+            Query(q.with_names(f"({q.memory_share(NODE)})", CHOSEN), DEVICE_LEGEND),
         ),
         graph(
             "Memory bandwidth per GPU",
             "Share of time in which the memory interface was busy. High with low tensor activity: memory is the limit.",
             Unit.RATIO,
-            Query(_devices("gpu_instance:dram_active:ratio"), DEVICE_LEGEND),
+            Query(_devices("gpugauge_device_dram_active_ratio"), DEVICE_LEGEND),
         ),
     ),
 )
 
 _ALLOCATIONS = (
-    f"max by ({q.DEVICE}, namespace, pod, container, workload, workload_type) ({q.ALLOCATION}{{{NODE}}}) "
+    f"max by ({q.DEVICE}, namespace, pod, container) (label_replace(label_replace(label_replace("
+    f"max by ({q.DEVICE}, gpu_namespace, gpu_pod, gpu_container) (gpugauge_allocation_info{{{NODE}}}), "
+    '"namespace", "$1", "gpu_namespace", "(.*)"), "pod", "$1", "gpu_pod", "(.*)"), '
+    '"container", "$1", "gpu_container", "(.*)")) '
+    f"* on ({q.POD}) group_left (workload, workload_type) pod:gpu_workload:info{{{CLUSTER}}} "
     f"* on ({q.DEVICE}) group_left (gpu, GPU_I_PROFILE) "
     f"max by ({q.DEVICE}, gpu, GPU_I_PROFILE) ({q.INFO}{{{CHOSEN}}})"
 )
@@ -174,8 +181,9 @@ ALLOCATION = PanelRow(
                     Column("Value #C", "Memory", Unit.RATIO, bar=True),
                 ),
                 _ALLOCATIONS,
-                f"{_ALLOCATIONS} * on ({q.DEVICE}) group_left () {q.BUSY}{{{NODE}}}",
-                f"{_ALLOCATIONS} * on ({q.DEVICE}) group_left () gpu_instance:memory_used:ratio{{{NODE}}}",
+                f"{_ALLOCATIONS} * on ({q.DEVICE}) group_left () "
+                f"max by ({q.DEVICE}) (gpugauge_device_busy_ratio{{{NODE}}})",
+                f"{_ALLOCATIONS} * on ({q.DEVICE}) group_left () ({q.memory_share(NODE)})",
             ),
             14,
             9,
@@ -192,20 +200,20 @@ POWER = PanelRow(
             "Power per GPU",
             "Power that each GPU draws. MIG devices have no power of their own.",
             Unit.WATT,
-            Query(_gpus(q.POWER), GPU_LEGEND),
+            Query(_gpus("gpugauge_gpu_power_watts"), GPU_LEGEND),
         ),
         graph(
             "Temperature per GPU",
             "Temperature of the GPU chip. If one GPU is much hotter than its neighbors under equal load, check its "
             "cooling.",
             Unit.CELSIUS,
-            Query(_gpus(q.TEMPERATURE), GPU_LEGEND),
+            Query(_gpus("gpugauge_gpu_temperature_celsius"), GPU_LEGEND),
         ),
         graph(
             "Memory temperature per GPU",
             "Temperature of the memory; no data for GPUs that do not report it.",
             Unit.CELSIUS,
-            Query(_gpus("gpu:memory_temperature:celsius"), GPU_LEGEND),
+            Query(_gpus("gpugauge_gpu_memory_temperature_celsius"), GPU_LEGEND),
         ),
     ),
 )
@@ -232,9 +240,9 @@ INVENTORY = PanelRow(
                 ),
                 f"max by ({q.DEVICE}, gpu, model, GPU_I_PROFILE) ({q.INFO}{{{CHOSEN}}})",
                 _devices(q.ALLOCATED_PODS),
-                _devices(q.BUSY),
-                _devices(q.USED),
-                _devices(q.TOTAL),
+                _devices("gpugauge_device_busy_ratio"),
+                _devices("gpugauge_device_memory_used_bytes"),
+                _devices("gpugauge_device_memory_total_bytes"),
             ),
             24,
             8,
@@ -249,8 +257,8 @@ DASHBOARD = Dashboard(
     tags=("node",),
     variables=(
         datasource(),
-        variable("cluster", "Cluster", "Clusters to choose nodes from.", f"label_values({q.INFO}, cluster)"),
-        variable("node", "Node", "Nodes to show.", f"label_values({q.INFO}{{{CLUSTER}}}, node)", all=False),
+        variable("cluster", "Cluster", "Clusters to choose nodes from.", "label_values(node:gpus:count, cluster)"),
+        variable("node", "Node", "Nodes to show.", f"label_values(node:gpus:count{{{CLUSTER}}}, node)", all=False),
         variable("gpu", "GPU", "GPUs to show, by index.", f"label_values({q.INFO}{{{NODE}}}, gpu)"),
     ),
     rows=(NOW, ACTIVITY, ALLOCATION, POWER, INVENTORY, health.ROW),

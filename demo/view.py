@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.attribution import ALLOCATION
 from alerts.expression import DEVICE
 from demo.prometheus import PrometheusApi
 
@@ -66,11 +65,13 @@ def _values(api: PrometheusApi, series: str) -> dict[DeviceKey, float]:
 
 
 def _workloads(api: PrometheusApi) -> dict[DeviceKey, str]:
+    of_pods = [found["metric"] for found in api.query("pod:gpu_workload:info")]
+    workloads = {(labels["namespace"], labels["pod"]): labels["workload"] for labels in of_pods}
     names: dict[DeviceKey, set[str]] = {}
-    for found in api.query(ALLOCATION):
+    for found in api.query("gpugauge_allocation_info"):
         labels = found["metric"]
-        workload = f"{labels['namespace']}/{labels.get('workload') or labels['pod']}"
-        names.setdefault(_key(labels), set()).add(workload)
+        namespace, pod = labels["gpu_namespace"], labels["gpu_pod"]
+        names.setdefault(_key(labels), set()).add(f"{namespace}/{workloads.get((namespace, pod), pod)}")
     return {key: ", ".join(sorted(workloads)) for key, workloads in names.items()}
 
 
@@ -92,10 +93,10 @@ def _partitioned(labels: dict[str, str], infos: Iterable[dict[str, str]]) -> boo
 def read_view(prometheus: PrometheusApi, alertmanager: PrometheusApi) -> DemoView:
     """Query both for the present view. Raises OSError while one of them does not answer."""
     workloads = _workloads(prometheus)
-    busy = _values(prometheus, "gpu_instance:busy:ratio")
-    tensor = _values(prometheus, "gpu_instance:tensor_active:ratio")
-    memory = _values(prometheus, "gpu_instance:memory_used:ratio")
-    infos = [found["metric"] for found in prometheus.query("gpu_instance:gpugauge_device:info")]
+    busy = _values(prometheus, "gpugauge_device_busy_ratio")
+    tensor = _values(prometheus, "gpugauge_device_tensor_active_ratio")
+    memory = _values(prometheus, "gpugauge_device_memory_used_bytes / gpugauge_device_memory_total_bytes")
+    infos = [found["metric"] for found in prometheus.query("gpugauge_device_info")]
     rows = [
         DeviceRow(
             node=labels.get("node", ""),

@@ -30,8 +30,8 @@ DCGM = {
 }  # fmt: skip
 """Labels of DCGM-named series in every generation, and their names after a scrape without honor_labels."""
 
-COPIED = {"uid"}
-"""Labels that rules copy under another name."""
+COPIED = {"uid", "found_node", "found_uuid"}
+"""Labels that rules copy under another name, and those that the adapter for dcgm-exporter makes of several."""
 
 
 def exposed():

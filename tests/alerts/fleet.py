@@ -111,6 +111,16 @@ class Gpu:
     unlisted_pods: int = 0
     """Pods that are counted and not listed as allocations."""
 
+    @property
+    def busy(self) -> str | None:
+        """What gpugauge exposes as busy: the larger of compute and video activity; None where it does not know it."""
+        if self.engine is None:
+            return None if self.util is None or self.gi else always(self.util / 100)
+        if self.encoder is None or self.gi:
+            return self.engine
+        assert self.engine.endswith(LONG), "video activity beside a changing one"
+        return always(max(float(self.engine.removesuffix(LONG)), self.encoder / 100))
+
 
 class Node:
     """One node with an exporter of one flavor, and its pods, in a namespace of its own."""
@@ -234,6 +244,9 @@ class Node:
             self.fixture.add(name, stored({**device, **exposed}, target, honor=flavor.honor), values)
 
         add("gpugauge_device_info", {"model": "NVIDIA-H100"}, gpu.present)
+        identity = {name: device[name] for name in ("UUID", "GPU_I_ID", "node")}
+        if (busy := gpu.busy) is not None:
+            self.fixture.add("gpugauge_device_busy_ratio", stored(identity, target, honor=flavor.honor), busy)
         if not gpu.allocation_unknown:
             add(
                 "gpugauge_device_allocated_pods",
@@ -249,3 +262,12 @@ class Node:
                 for uid, values in self.uids[pod]:
                     alive = gpu.present if values == always(1) else values
                     add("gpugauge_allocation_info", {**ids, "gpu_pod_uid": uid, "sharing": "exclusive"}, alive)
+        alone = len(gpu.pods) == 1 and not gpu.unlisted_pods and not gpu.allocation_unknown
+        if alone and busy is not None:
+            containers = self.containers[gpu.pods[0]]
+            ids = {"namespace": self.namespace, "pod": gpu.pods[0]}
+            ids["container"] = containers[0] if len(containers) == 1 else ""
+            ids |= {f"gpu_{key}": value for key, value in ids.items()}
+            self.fixture.add(
+                "gpugauge_allocation_busy_ratio", stored({**identity, **ids}, target, honor=flavor.honor), busy
+            )

@@ -180,7 +180,7 @@ def build(fixture: RuleFixture, row: Row, flavor: Flavor) -> None:
     for number, gpu in enumerate(row.gpus):
         node.gpu(number, gpu)
     if row.name == "29-two-exporters-disagree":
-        fixture.expect(f'namespace_pod_gpu:gpugauge_allocation:info{{namespace="{node.namespace}"}}', 36)
+        fixture.expect(f'gpugauge_allocation_info{{gpu_namespace="{node.namespace}"}}', 36)
     if row.name == "02-idle":
         expect_public_series(fixture, node, row.pods[0])
     for minute, firing in row.firing.items():
@@ -194,27 +194,61 @@ def expect_firing(fixture: RuleFixture, node: Node, minute: float, pods: list[Po
 
 def expect_public_series(fixture: RuleFixture, node: Node, pod: Pod) -> None:
     """Expect the series that users join with, with all their labels."""
-    who = {"cluster": node.cluster, "namespace": node.namespace}
-    uid = "uid-1" if node.flavor.own or node.flavor.uid else ""
-    device = {"UUID": f"GPU-{node.namespace}-0", "container": "main", "uid": uid}
-    allocation = "namespace_pod_gpu:gpugauge_allocation:info"
-    gpu_pod = "namespace_pod:gpugauge_gpu_pod:info"
-    chosen = f'{{namespace="{node.namespace}"}} > bool 0'
-    fixture.expect(allocation + chosen, 36, ({**who, **device, **node.workload(pod)}, 1.0))
-    known = {"workload_class": pod.workload_class, "uid": "uid-1"}
-    fixture.expect(gpu_pod + chosen, 36, ({**who, **known, **node.workload(pod)}, 1.0))
+    who = {"cluster": node.cluster, "namespace": node.namespace, "pod": pod.name}
+    chosen = f'{{namespace="{node.namespace}"}} > bool -1'
+    known = {"workload_class": pod.workload_class}
+    fixture.expect("pod:gpu_workload:info" + chosen, 36, ({**who, **known, **node.workload(pod)}, 1.0))
+    for name in ("pod:gpu_devices:count", "pod:gpu_busy:ratio", "pod:gpu_low_utilization_threshold:ratio"):
+        fixture.expect(name + chosen, 36, (who, 1.0))
 
 
 def allocated_on_two_nodes(fixture: RuleFixture, flavor: Flavor) -> None:
-    """A pod moved, and its old node still exposes it: one alert, for either node."""
+    """A pod moved, and its old node still exposes it, with a busy device: the node that the watcher knows counts."""
     nodes = [Node(fixture, flavor, "51-moved"), Node(fixture, flavor, "51-moved")]
     nodes[1].node += "-old"
     nodes[0].pod(Pod())
     for number, node in enumerate(nodes):
         node.uids, node.containers, node.workloads = nodes[0].uids, nodes[0].containers, nodes[0].workloads
-        node.gpu(number, Gpu(always(0)))
-    expression = f'count by (namespace) (ALERTS{{alertname="{ALERT}", namespace="{nodes[0].namespace}"}})'
-    fixture.expect(expression, 40, ({"namespace": nodes[0].namespace}, 1.0))
+        node.gpu(number, Gpu(always(0.9 * number)))
+    chosen = f'namespace="{nodes[0].namespace}"'
+    who = {"cluster": nodes[0].cluster, "namespace": nodes[0].namespace, "pod": "p"}
+    fixture.expect(
+        f'count by (namespace, node) (ALERTS{{alertname="{ALERT}", {chosen}}})',
+        40,
+        ({"namespace": nodes[0].namespace, "node": nodes[0].node}, 1.0),
+    )
+    fixture.expect(f"pod:gpu_busy:ratio{{{chosen}}} > bool -1", 40, (who, 1.0))
+    fixture.expect(f"pod:gpu_devices:count{{{chosen}}} + 0", 40, (who, 1.0))
+
+
+def labels_missing(fixture: RuleFixture, flavor: Flavor) -> None:
+    """An idle device of a pod, and busy ones that lack a label which identifies them: those are left out."""
+    node = Node(fixture, flavor, "52-labels-missing")
+    node.pod(Pod(watchers=0, state_metrics=1))
+    node.gpu(0, Gpu(always(0)))
+    ids = {"gpu_namespace": node.namespace, "gpu_pod": "p", "job": "gpugauge-node", "instance": "x:9400"}
+    for missing in ("UUID", "node"):
+        device = {"UUID": "GPU-other", "node": node.node, "cluster": node.cluster, **ids, missing: ""}
+        fixture.add("gpugauge_allocation_info", device, always(1))
+        fixture.add("gpugauge_allocation_busy_ratio", device, always(0.9))
+    who = {"cluster": node.cluster, "namespace": node.namespace, "pod": "p"}
+    chosen = f'namespace="{node.namespace}"'
+    fixture.expect(f"pod:gpu_busy:ratio{{{chosen}}} + 1", 40, (who, 1.0))
+    fixture.expect(f"pod:gpu_devices:count{{{chosen}}} + 0", 40, (who, 1.0))
+
+
+def watchers_disagree(fixture: RuleFixture, flavor: Flavor) -> None:
+    """Two watchers give a pod different owners for a moment: it is counted once. A pod without a device not at all."""
+    node = Node(fixture, flavor, "53-watchers-disagree")
+    node.pod(Pod(exposed_workload="nightly"))
+    node.pod(Pod("without-a-device"))
+    node.gpu(0, Gpu(always(0)))
+    ids = {"gpu_namespace": node.namespace, "gpu_pod": "p", "node": node.node, "workload_class": "training"}
+    other = {"workload": "other", "workload_type": "Job", "cluster": node.cluster, "instance": "watcher-9:9410"}
+    fixture.add("gpugauge_gpu_pod_info", {**ids, **other}, always(1))
+    who = {"cluster": node.cluster, "namespace": node.namespace, "pod": "p"}
+    expression = f'count by (cluster, namespace, pod) (pod:gpu_workload:info{{namespace="{node.namespace}"}})'
+    fixture.expect(expression, 40, (who, 1.0))
 
 
 def exporter_has_no_allocation(fixture: RuleFixture, flavor: Flavor) -> None:
@@ -229,9 +263,9 @@ def exporter_has_no_allocation(fixture: RuleFixture, flavor: Flavor) -> None:
     node.gpu(0, Gpu(always(0), pods=()))
     node.gpu(1, Gpu(always(0), pods=(), allocation_unknown=True))
     fixture.expect(f'ALERTS{{alertname="{ALERT}", node="{node.node}"}}', 60)
-    fixture.expect(f'namespace_pod_gpu:gpugauge_allocation:info{{node="{node.node}"}}', 60)
-    for name in ("pod:gpu_start_timestamp:seconds", "pod:gpu_running:info"):
-        fixture.expect(f'{name}{{pod="{target["pod"]}"}}', 60)
+    fixture.expect(f'gpugauge_allocation_info{{node="{node.node}"}}', 60)
+    for name in ("gpugauge_gpu_pod_start_timestamp_seconds", "gpugauge_gpu_pod_phase"):
+        fixture.expect(f'{name}{{gpu_pod="{target["pod"]}"}}', 60)
 
 
 def same_names_in_two_clusters(fixture: RuleFixture, flavor: Flavor) -> None:
@@ -258,6 +292,8 @@ def matrix(*flavors: str, only: tuple[str, ...] = ("",)) -> RuleFixture:
                 exporter_has_no_allocation(fixture, flavor)
             if flavor.own and "".startswith(only):
                 allocated_on_two_nodes(fixture, flavor)
+                labels_missing(fixture, flavor)
+                watchers_disagree(fixture, flavor)
                 same_names_in_two_clusters(fixture, flavor)
     return fixture
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from alerts import GROUPS
-from alerts.rule import Group
+from alerts.rule import INTERVAL_SECONDS, Group
 from alerts.rulefile import rule_file
 
 CACHE = Path(__file__).parents[2] / ".cache/tools/bin"
 STEP = 30
+"""Seconds between samples: two scrapes for each evaluation."""
 NAME = "__name__"
 FIRING_BY = "pod, node, workload, workload_type"
 
@@ -84,13 +85,22 @@ def write_rules(folder: Path, groups: Iterable[Group] = GROUPS) -> list[str]:
     return names
 
 
-def write_test(path: Path, rules: list[str], fixtures: Iterable[RuleFixture], groups: Iterable[Group] = GROUPS) -> Path:
-    """Write a test file, as JSON: promtool reads YAML, of which JSON is a subset, and JSON is written faster."""
+def write_test(
+    path: Path,
+    rules: list[str],
+    fixtures: Iterable[RuleFixture],
+    groups: Iterable[Group] = GROUPS,
+    interval: int = INTERVAL_SECONDS,
+) -> Path:
+    """Write a test file, as JSON: promtool reads YAML, of which JSON is a subset, and JSON is written faster.
+
+    promtool evaluates every group in the same `interval`, in seconds, whatever interval the group has.
+    """
     path.write_text(
         json.dumps(
             {
                 "rule_files": rules,
-                "evaluation_interval": f"{STEP}s",
+                "evaluation_interval": f"{interval}s",
                 "group_eval_order": [group.name for group in groups],
                 "tests": [_rule_test(fixture) for fixture in fixtures],
             },

@@ -3,7 +3,7 @@
 import pytest
 
 from alerts import GROUPS
-from alerts.rule import RUNBOOK, Alert
+from alerts.rule import QUICK_INTERVAL_SECONDS, RUNBOOK, Alert
 from alerts.rulefile import labels_of
 from tests.alerts.fleet import always, stored
 from tests.alerts.promtool import RuleFixture, run, write_rules, write_test
@@ -33,7 +33,7 @@ def _firing(fixture: RuleFixture, alert: str, minute: float, by: str, *found: st
 
 
 def _check(tmp_path, *fixtures: RuleFixture) -> None:
-    path = write_test(tmp_path / "test.json", write_rules(tmp_path), fixtures)
+    path = write_test(tmp_path / "test.json", write_rules(tmp_path), fixtures, interval=QUICK_INTERVAL_SECONDS)
     assert run(path)[path] == ""
 
 
@@ -87,11 +87,12 @@ def test_a_node_whose_devices_dcgm_exporter_exposes_is_not_reported(tmp_path):
     )
     _firing(fixture, DOWN, 30, "node")
     fixture.expect(
-        "gpu_instance:gpugauge_device:info",
+        "gpugauge_device_info",
         30,
         (
             {
-                "__name__": "gpu_instance:gpugauge_device:info",
+                "__name__": "gpugauge_device_info",
+                "adapter": "dcgm-exporter",
                 "node": "node-1",
                 "UUID": "GPU-1",
                 "gpu": "0",
@@ -202,4 +203,29 @@ def test_the_texts_name_node_and_cluster(tmp_path):
         "runbook_url": f"{RUNBOOK}#gpuwatcherdown",
     }
     fixture.expect_alerts(WATCHER, 12, ({**labels_of(rules[WATCHER]), "cluster": "west"}, watcher))
+    _check(tmp_path, fixture)
+
+
+def test_gpus_without_the_label_that_tells_them_apart_are_reported_and_never_taken_for_one(tmp_path):
+    """The label UUID is renamed by relabeling: of two GPUs one is idle and one busy."""
+    fixture = RuleFixture()
+    for job, name in (
+        ("dcgm-exporter", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"),
+        ("gpugauge-node", "gpugauge_allocation_busy_ratio"),
+    ):
+        target = {"job": job, "instance": f"{job}:9400", "node": f"node-{job}"}
+        for pod, busy in (("a", 0), ("b", 0.95)):
+            device = {**target, "gpuuuid": f"GPU-{pod}", "gpu": pod}
+            ids = {"gpu_namespace": "team", "gpu_pod": pod}
+            stock = {"exported_namespace": "team", "exported_pod": pod} if job == "dcgm-exporter" else ids
+            fixture.add(name, {**device, **stock}, always(busy))
+            if job == "dcgm-exporter":
+                fixture.add("DCGM_FI_DEV_GPU_TEMP", {**device, **stock}, always(40))
+            else:
+                fixture.add("gpugauge_device_info", device, always(1))
+                fixture.add("gpugauge_allocation_info", {**device, **ids}, always(1))
+    _firing(fixture, "GPUDeviceLabelsMissing", 5, "job")
+    _firing(fixture, "GPUDeviceLabelsMissing", 15, "job", "dcgm-exporter", "gpugauge-node")
+    for recorded in ("pod:gpu_busy:ratio", "node:gpus:count", "node:gpu_busy:sum", "gpugauge_device_busy_ratio"):
+        fixture.expect(recorded, 15)
     _check(tmp_path, fixture)

@@ -4,15 +4,17 @@ import re
 import subprocess
 from pathlib import Path
 
-import promql_parser
 import pytest
 import yaml
 
-from alerts import GROUPS
+from alerts import ADAPTERS, GROUPS
 from alerts.__main__ import files, main
 from alerts.expression import DEVICE, GPU, POD, WORKLOAD
+from alerts.promql import formatted
 from alerts.rule import RUNBOOK, Alert, Recording
 from alerts.rulefile import annotations_of, labels_of
+from exporter.commands.metrics import sections
+from exporter.node.devices.field import fields_by_name
 from tests.alerts.promtool import tool
 from tests.promql import grouping_labels, selectors
 
@@ -55,12 +57,20 @@ def test_promtool_accepts_the_rule_files_without_a_warning():
     assert done.stderr == ""
 
 
-def test_the_custom_resource_has_the_same_groups_as_the_files():
-    resource = yaml.safe_load((GENERATED / "prometheusrule.yaml").read_text())
-    assert (resource["apiVersion"], resource["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
-    assert resource["metadata"]["name"] == "gpugauge"
-    by_file = [yaml.safe_load(text)["groups"][0] for name, text in files().items() if name.startswith("rules/")]
-    assert resource["spec"]["groups"] == by_file
+def test_the_custom_resources_have_the_same_groups_as_the_files_and_one_for_each_adapter():
+    written = files()
+    by_file = {name: yaml.safe_load(text)["groups"][0] for name, text in written.items() if name.startswith("rules/")}
+    of_adapters = {f"rules/{group.name.removeprefix('gpugauge-')}.yaml" for group in ADAPTERS}
+    resources = {name: yaml.safe_load(text) for name, text in written.items() if name.startswith("prometheusrule")}
+    for resource in resources.values():
+        assert (resource["apiVersion"], resource["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
+    main = resources.pop("prometheusrule.yaml")
+    assert main["metadata"]["name"] == "gpugauge"
+    assert main["spec"]["groups"] == [group for name, group in by_file.items() if name not in of_adapters]
+    for name, resource in resources.items():
+        group = by_file[name.replace("prometheusrule-", "rules/")]
+        assert (resource["metadata"]["name"], resource["spec"]["groups"]) == (group["name"], [group])
+    assert len(resources) == len(ADAPTERS) == 2
 
 
 def test_a_file_has_every_part_of_its_rules():
@@ -70,7 +80,7 @@ def test_a_file_has_every_part_of_its_rules():
             for rule in yaml.safe_load(text)["groups"][0]["rules"]:
                 loaded.setdefault(rule.get("record") or rule["alert"], []).append(rule)
     for rule in RULES:
-        assert rule.expr in [found["expr"] for found in loaded[rule.name]]
+        assert formatted(rule.expr) in [found["expr"] for found in loaded[rule.name]]
     for alert in ALERTS:
         assert loaded[alert.name][0]["labels"] == labels_of(alert)
         assert loaded[alert.name][0]["for"] == alert.for_
@@ -82,7 +92,8 @@ def test_expressions_and_texts_are_in_the_files_as_they_were_written():
     """Every line in one piece: neither folded nor escaped."""
     content = "".join(text.replace("''", "'") for name, text in files().items() if name.startswith("rules/"))
     for rule in RULES:
-        texts = [rule.expr, *annotations_of(rule, RUNBOOK).values()] if isinstance(rule, Alert) else [rule.expr]
+        expression = formatted(rule.expr)
+        texts = [expression, *annotations_of(rule, RUNBOOK).values()] if isinstance(rule, Alert) else [expression]
         for line in "\n".join(texts).splitlines():
             assert line.strip() in content, rule.name
 
@@ -114,16 +125,52 @@ def test_the_queries_of_the_runbook_parse_and_select_recorded_or_exposed_series(
     assert len(queries) > 8
     for query in queries:
         for name, _ in selectors(" ".join(query.split())):
-            assert name in RECORDED or name == "up" or name.startswith("gpugauge_"), query
+            exposed = name.startswith("gpugauge_") or name in fields_by_name()
+            assert exposed or name in RECORDED or name == "up", query
 
 
-def test_recorded_names_are_level_metric_operation_and_read_only_what_exists():
+def test_recorded_names_are_level_metric_operation_and_those_of_adapters_are_those_of_the_exporters():
+    exposed = {metric.name for section in sections() for metric in section.metrics}
+    of_adapters = {rule.name for group in ADAPTERS for rule in group.rules}
+    assert of_adapters <= exposed
     for rule in RULES:
-        promql_parser.parse(rule.expr)
-        if isinstance(rule, Recording):
+        if isinstance(rule, Recording) and rule.name not in of_adapters:
             assert rule.name.count(":") == 2, rule.name
+            assert rule.name.partition(":")[0] in {
+                "global",
+                "cluster",
+                "model",
+                "node",
+                "namespace",
+                "workload",
+                "pod",
+            } | ({"namespace_pod"} if "pending" in rule.name else set())
         for name, _ in selectors(rule.expr):
             assert ":" not in name or name in RECORDED, f"{rule.name} reads {name}, which no rule records"
+
+
+def test_what_is_recorded_is_read_by_a_rule_a_panel_or_the_runbook():
+    read = {name for rule in RULES for name, _ in selectors(rule.expr)}
+    texts = [
+        (ROOT / "docs/runbook.md").read_text(),
+        *(annotation for alert in ALERTS for _, annotation in alert.annotations),
+    ]
+    texts += [alert.description for alert in ALERTS]
+    texts += [path.read_text() for path in (GENERATED / "dashboards").glob("*.json")]
+    mentioned = {name for text in texts for name in re.findall(r"[a-z_]+:[a-z0-9_]+:[a-z0-9_]+", text)}
+    of_adapters = {rule.name for group in ADAPTERS for rule in group.rules}
+    panels = "".join(texts)
+    unread = RECORDED - read - mentioned - {name for name in of_adapters if name in panels}
+    assert unread - DOCUMENTED == set()
+
+
+DOCUMENTED = {
+    "gpugauge_device_sm_active_ratio",
+    "gpugauge_gpu_power_limit_watts",
+    "gpugauge_gpu_energy_joules_total",
+    "gpugauge_allocation_tensor_active_ratio",
+}
+"""What the adapter for dcgm-exporter records so that queries of the documents give the same with either exporter."""
 
 
 def test_every_grouping_and_join_keeps_the_cluster():
@@ -133,9 +180,15 @@ def test_every_grouping_and_join_keeps_the_cluster():
 
 
 def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
-    """Except `job` and `instance` in the rule that compares pod labels with those of the scrape target."""
+    """Except in the adapter for dcgm-exporter, which has no other, and `job` where an alert names the scrape."""
     keys = {label for keys in (DEVICE, GPU, POD, WORKLOAD) for label in keys.split(", ")}
-    more = {"gpu", "model", "GPU_I_PROFILE", "container", "uid", "workload_class", "priority_class", "reason"}
+    more = {"gpu", "model", "container", "workload_class", "reason", "phase"}
+    own = {"gpu_namespace", "gpu_pod", "gpu_container", "gpu_pod_uid"}
+    of_adapters = {rule.name for group in ADAPTERS for rule in group.rules}
     for rule in RULES:
-        allowed = keys | more | ({"job", "instance"} if "gpugauge_holder" in rule.name else set())
-        assert grouping_labels(rule.expr) <= allowed, rule.name
+        if rule.name not in of_adapters:
+            removed = (
+                {"exported_namespace", "exported_pod", "exported_container"} if "namespace:" in rule.name else set()
+            )
+            allowed = keys | more | own | removed | ({"job"} if rule.name == "GPUDeviceLabelsMissing" else set())
+            assert grouping_labels(rule.expr) <= allowed, rule.name

@@ -3,7 +3,7 @@
 import pytest
 
 from alerts import GROUPS
-from alerts.rule import RUNBOOK, Alert
+from alerts.rule import QUICK_INTERVAL_SECONDS, RUNBOOK, Alert
 from alerts.rulefile import labels_of
 from tests.alerts.fleet import always, stored
 from tests.alerts.promtool import RuleFixture, run, write_rules, write_test
@@ -41,7 +41,7 @@ def _firing(fixture: RuleFixture, namespace: str, minute: float, *workloads: str
 
 
 def _check(tmp_path, fixture: RuleFixture) -> None:
-    path = write_test(tmp_path / "test.json", write_rules(tmp_path), [fixture])
+    path = write_test(tmp_path / "test.json", write_rules(tmp_path), [fixture], interval=QUICK_INTERVAL_SECONDS)
     assert run(path)[path] == ""
 
 
@@ -157,7 +157,7 @@ def test_the_threshold_is_a_constant_that_can_be_changed_or_missing(tmp_path):
         folder = tmp_path / name
         folder.mkdir()
         groups = GROUPS[1:]
-        path = write_test(folder / "test.json", write_rules(folder, groups), [fixture], groups)
+        path = write_test(folder / "test.json", write_rules(folder, groups), [fixture], groups, QUICK_INTERVAL_SECONDS)
         assert run(path)[path] == ""
 
 

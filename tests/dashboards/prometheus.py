@@ -74,7 +74,7 @@ def _write_rules(folder: Path, rules: dict[str, str]) -> None:
     """Write the generated rules, and `rules`, by file name, beside them or in place of them."""
     folder.mkdir()
     for path in RULES.glob("*.yaml"):
-        (folder / path.name).write_text(path.read_text().replace("interval: 30s", "interval: 1s"))
+        (folder / path.name).write_text(re.sub(r"interval: \d+s", "interval: 1s", path.read_text()))
     for name, text in rules.items():
         (folder / name).write_text(text)
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from alerts import thresholds
 from dashboards import DASHBOARDS
 from dashboards.panels import render
 from tests.dashboards.prometheus import eventually, prometheus, query
@@ -28,7 +27,6 @@ EMPTY = {
     ("Rejected values", "A"),
 }
 """Queries without a result, by panel and name of the query."""
-IDLE_THRESHOLD = 'global:gpugauge_threshold:value{alert="GPUPodIdle"}'
 POD = 'namespace="{ns}",pod="{pod}",container="main",gpu_namespace="{ns}",gpu_pod="{pod}",gpu_container="main"'
 
 
@@ -47,24 +45,23 @@ def allocated_pods(labels, number):
 
 
 def activity(labels, share, *, used=30_000, free=50_000):
-    info = f'gpugauge_device_info{{{labels},model="NVIDIA-H100"}} 1'
-    labels = labels.replace(",node=", ",hostname=")
+    ids = re.sub(r'gpu="\d+",|,GPU_I_PROFILE="[^"]*"', "", labels)
     return [
-        info,
-        f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{labels}}} {share}",
-        f"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{{{labels}}} {share / 2}",
-        f"DCGM_FI_PROF_DRAM_ACTIVE{{{labels}}} {share / 3}",
-        f"DCGM_FI_DEV_FB_USED{{{labels}}} {used}",
-        f"DCGM_FI_DEV_FB_FREE{{{labels}}} {free}",
+        f'gpugauge_device_info{{{labels},model="NVIDIA-H100"}} 1',
+        f"gpugauge_device_busy_ratio{{{ids}}} {share}",
+        f"gpugauge_device_tensor_active_ratio{{{ids}}} {share / 2}",
+        f"gpugauge_device_dram_active_ratio{{{ids}}} {share / 3}",
+        f"gpugauge_device_memory_used_bytes{{{ids}}} {used}",
+        f"gpugauge_device_memory_total_bytes{{{ids}}} {used + free}",
     ]
 
 
 def gpu(labels, watts):
-    labels = labels.replace(",node=", ",hostname=")
+    ids = re.sub(r'gpu="\d+",', "", labels)
     return [
-        f"DCGM_FI_DEV_POWER_USAGE{{{labels}}} {watts}",
-        f"DCGM_FI_DEV_GPU_TEMP{{{labels}}} 60",
-        f"DCGM_FI_DEV_MEMORY_TEMP{{{labels}}} 70",
+        f"gpugauge_gpu_power_watts{{{ids}}} {watts}",
+        f"gpugauge_gpu_temperature_celsius{{{ids}}} 60",
+        f"gpugauge_gpu_memory_temperature_celsius{{{ids}}} 70",
     ]
 
 
@@ -84,10 +81,15 @@ def health(node, now, observed=3):
     ]
 
 
-def allocation(labels, namespace, name):
-    return (
+def allocation(labels, namespace, name, share=None):
+    """A device that is allocated to a container; `share` is how busy it is where that container has it alone."""
+    found = [
         f'gpugauge_allocation_info{{{labels},{pod(namespace, name)},resource="nvidia_com_gpu",sharing="exclusive"}} 1'
-    )
+    ]
+    if share is not None:
+        ids = re.sub(r'gpu="\d+",|,GPU_I_PROFILE="[^"]*"', "", labels)
+        found.append(f"gpugauge_allocation_busy_ratio{{{ids},{pod(namespace, name)}}} {share}")
+    return found
 
 
 A0, A1, A2 = (device(f"GPU-a{i}", i) for i in range(3))
@@ -102,10 +104,10 @@ NODE_A = [
     *gpu(A0, 500),
     *gpu(A1, 100),
     *gpu(A2, 300),
-    allocation(A0, "vision", "busy-0"),
-    allocation(A1, "vision", "idle-0"),
-    allocation(A2, "chat", "one"),
-    allocation(A2, "chat", "two"),
+    *allocation(A0, "vision", "busy-0", 0.8),
+    *allocation(A1, "vision", "idle-0", 0.0),
+    *allocation(A2, "chat", "one"),
+    *allocation(A2, "chat", "two"),
     allocated_pods(A0, 1),
     allocated_pods(A1, 1),
     allocated_pods(A2, 2),
@@ -117,14 +119,14 @@ NODE_B = [
     *(line.replace("H100", "A100") for line in activity(B1, 0.4, used=5_000, free=5_000)),
     *(line.replace("H100", "A100") for line in activity(B2, 0.0, used=0, free=10_000)),
     *(line.replace("H100", "A100") for line in activity(B3, 0.4, used=5_000, free=5_000)),
-    allocation(B1, "notebooks", "nb-0"),
-    allocation(B3, "notebooks", "nb-1"),
+    *allocation(B1, "notebooks", "nb-0", 0.4),
+    *allocation(B3, "notebooks", "nb-1", 0.4),
     allocated_pods(B1, 1),
     allocated_pods(B2, 0),
     allocated_pods(B3, 1),
     *(f'gpugauge_device_info{{{labels},model="NVIDIA-A100"}} 1' for labels in (C, C0, C1)),
-    *(f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{labels}}} 0.4" for labels in (C0, C1)),
-    allocation(C0, "notebooks", "nb-2"),
+    *(line for labels in (C0, C1) for line in activity(labels, 0.4)[1:2]),
+    *allocation(C0, "notebooks", "nb-2", 0.4),
     allocated_pods(C0, 1),
     allocated_pods(C1, 0),
     f"gpugauge_device_up{{{B0}}} 1",
@@ -179,7 +181,8 @@ LAST = (
     'pod:gpu_workload:info{pod="idle-0", workload="idle"}',
     'pod:gpu_busy:ratio{pod="nb-0"}',
     "ALERTS_FOR_STATE",
-    "gpu_instance:memory_used:ratio",
+    "model:gpu_power_watts:sum",
+    "cluster:gpu_idle_devices:count15m",
 )
 
 
@@ -341,22 +344,9 @@ def test_another_recorded_idle_threshold_changes_which_devices_count_as_idle(bas
         expect(base, idle, "gpu-fleet", "Namespaces", "D", namespace=namespace)
 
 
-def test_without_a_recorded_idle_threshold_every_panel_uses_the_default_of_the_alerts(base):
-    found = [(title, chosen(t["expr"])) for _, title, t in every_query() if IDLE_THRESHOLD in t["expr"]]
-    assert len(found) == 6
-    for title, expression in found:
-        assert expression.count(f"vector({thresholds.IDLE:g})") == expression.count(IDLE_THRESHOLD), title
-        without = query(base, "query", query=expression.replace("gpugauge_threshold", "not_recorded"))
-        assert values_of(without) == values_of(query(base, "query", query=expression)), title
-
-
-def values_of(result):
-    return sorted((sorted(series["metric"].items()), series["value"][1]) for series in result)
-
-
 def test_no_panel_has_an_idle_threshold_of_its_own():
-    default = f"{IDLE_THRESHOLD}) or vector({thresholds.IDLE:g})"
-    expressions = {title: target["expr"].replace(default, "") for _, title, target in every_query()}
+    expressions = {title: target["expr"] for _, title, target in every_query()}
+    assert [title for title, expression in expressions.items() if "threshold:value{" in expression] == []
     assert [title for title, expression in expressions.items() if re.search(r"\b0\.0*1\b", expression)] == []
 
 

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alerts.thresholds import IDLE
-from dashboards.queries import IDLE_THRESHOLD
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.attribute import AllocationState, attribute
 from exporter.node.attribution.state_seconds import StateSeconds, device_state
@@ -58,9 +57,8 @@ class Counting:
         return {labels["state"]: value for labels, value in found if value} if found else None
 
 
-def test_the_idle_threshold_is_that_of_the_rules_and_the_dashboards():
+def test_the_idle_threshold_is_that_of_the_rules():
     assert IDLE_BELOW == IDLE
-    assert f"vector({IDLE_BELOW:g})" in IDLE_THRESHOLD
 
 
 @pytest.mark.parametrize(

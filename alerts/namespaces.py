@@ -1,0 +1,69 @@
+"""Recorded sums per namespace: pods, allocated devices, how busy the exclusive ones are, and how many of them are idle.
+
+Sums and counts are recorded apart, because a mean of means is wrong. Series of one node that two scrapes expose count
+once: `without` adds up what one of them has, and `max` takes one of the sums. Without `honor_labels`, the plain pod
+labels are those of the scrape target, and the exposed ones are `exported_…`.
+"""
+
+from alerts.rule import Group, Recording
+
+BUSY_SUM = """
+sum by (cluster, namespace) (
+  label_replace(
+    max by (cluster, node, gpu_namespace) (
+      sum without (
+        UUID, GPU_I_ID, GPU_CI_ID, gpu_pod, gpu_container, gpu_pod_uid,
+        namespace, pod, container, exported_namespace, exported_pod, exported_container
+      ) (
+        gpugauge_allocation_busy_ratio{UUID!="", node!=""}
+      )
+    ),
+    "namespace", "$1", "gpu_namespace", "(.*)"
+  )
+)
+"""
+
+BUSY_COUNT = """
+sum by (cluster, namespace) (
+  label_replace(
+    max by (cluster, node, gpu_namespace) (
+      count without (
+        UUID, GPU_I_ID, GPU_CI_ID, gpu_pod, gpu_container, gpu_pod_uid,
+        namespace, pod, container, exported_namespace, exported_pod, exported_container
+      ) (
+        gpugauge_allocation_busy_ratio{UUID!="", node!=""}
+      )
+    ),
+    "namespace", "$1", "gpu_namespace", "(.*)"
+  )
+)
+"""
+
+IDLE = """
+sum by (cluster, namespace) (
+  label_replace(
+    max by (cluster, node, gpu_namespace) (
+      sum without (
+        UUID, GPU_I_ID, GPU_CI_ID, gpu_pod, gpu_container, gpu_pod_uid,
+        namespace, pod, container, exported_namespace, exported_pod, exported_container
+      ) (
+        avg_over_time(gpugauge_allocation_busy_ratio{UUID!="", node!=""}[15m])
+        < bool on () group_left ()
+        (max(global:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
+      )
+    ),
+    "namespace", "$1", "gpu_namespace", "(.*)"
+  )
+)
+"""
+
+GROUP = Group(
+    "gpugauge-namespaces",
+    (
+        Recording("namespace:gpu_pods:count", "count by (cluster, namespace) (pod:gpu_devices:count)"),
+        Recording("namespace:gpu_devices:sum", "sum by (cluster, namespace) (pod:gpu_devices:count)"),
+        Recording("namespace:gpu_busy:sum", BUSY_SUM),
+        Recording("namespace:gpu_busy:count", BUSY_COUNT),
+        Recording("namespace:gpu_idle_devices:count15m", IDLE),
+    ),
+)
