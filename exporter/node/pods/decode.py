@@ -13,6 +13,7 @@ from exporter.api_objects.wire import ObjectMeta, ResourceRequirements
 from exporter.api_objects.workload import workload_of
 from exporter.gpu_names import GpuResources
 from exporter.node.pods import scheduler_names, wire
+from exporter.node.pods.exposed_labels import MAX_VALUE
 from exporter.node.pods.options import PodOptions
 from exporter.node.pods.pod import ContainerKind, NodeContainer, NodePod
 
@@ -23,7 +24,10 @@ _CONFIG_HASH = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _HASH_ANNOTATION = "kubernetes.io/config.hash"
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 MAX_ANNOTATION = 16_384
-"""The longest annotation that is read, in characters: 16 GPUs of 20 containers make 12,000."""
+"""The longest annotation of a scheduler that is read, in characters: 16 GPUs of 20 containers make 12,000."""
+
+MAX_KEPT = 256
+"""How many labels of a pod are kept, and how many annotations; an object has room for more."""
 
 _Statuses = Mapping[str, wire.WireNodeContainerStatus]
 
@@ -48,8 +52,8 @@ class PodDecoder:
             uid=meta.uid,
             cgroup_uid=_config_hash(meta, annotations) or meta.uid,
             phase=(status.phase or "") if status else "",
-            labels={key: value for key, value in labels.items() if self._keeps_label(key)},
-            annotations={key: value for key, value in annotations.items() if self._keeps_annotation(key, value)},
+            labels=_first({key: value for key, value in labels.items() if self._keeps_label(key)}),
+            annotations=_first(dict(self._annotations(annotations))),
             workload=workload,
             workload_type=workload_type,
             containers=tuple(self._containers(spec or wire.WireNodePodSpec(), status or wire.WireNodePodStatus())),
@@ -58,8 +62,14 @@ class PodDecoder:
     def _keeps_label(self, key: str) -> bool:
         return key in self._options.labels or scheduler_names.is_group(key)
 
-    def _keeps_annotation(self, key: str, value: str) -> bool:
-        return len(value) <= MAX_ANNOTATION and (key in scheduler_names.ANNOTATIONS or key in self._options.annotations)
+    def _annotations(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Those that schedulers write, as a whole or not at all, and those that become labels, up to a length."""
+        for key, value in given.items():
+            if key in scheduler_names.ANNOTATIONS:
+                if len(value) <= MAX_ANNOTATION:
+                    yield key, value
+            elif key in self._options.annotations:
+                yield key, value[: MAX_VALUE + 1]
 
     def _containers(self, spec: wire.WireNodePodSpec, status: wire.WireNodePodStatus) -> Iterator[NodeContainer]:
         ordinary, init = _by_name(status.container_statuses), _by_name(status.init_container_statuses)
@@ -99,6 +109,11 @@ class PodDecoder:
             for device in resource.resources or ()
         }
         return tuple(sorted(found)[:MAX_DEVICES])
+
+
+def _first(texts: Mapping[str, str]) -> Mapping[str, str]:
+    """The first of them in the order of their names."""
+    return texts if len(texts) <= MAX_KEPT else {key: texts[key] for key in sorted(texts)[:MAX_KEPT]}
 
 
 def _texts(given: dict[str, str | None] | None) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from exporter.gpu_names import GpuResources
-from exporter.node.pods.decode import MAX_ANNOTATION, MAX_DEVICES, PodDecoder
+from exporter.node.pods.decode import MAX_ANNOTATION, MAX_DEVICES, MAX_KEPT, PodDecoder
+from exporter.node.pods.exposed_labels import MAX_VALUE, exposed_labels
 from exporter.node.pods.name_patterns import NamePatterns
 from exporter.node.pods.options import PodOptions
 from exporter.node.pods.pod import ContainerKind, NodeContainer
@@ -93,3 +94,16 @@ def test_workload_and_phase():
 def test_a_pod_without_anything_but_a_name_is_one():
     found = DECODE(msgspec.Raw(b'{"metadata":{"name":"p","labels":null},"spec":null,"status":null}'))
     assert (found.name, found.containers, found.phase, found.finished) == ("p", (), "", False)
+
+
+def test_what_is_kept_of_labels_and_annotations_is_limited():
+    every = PodOptions("api", labels=NamePatterns.anywhere((".",)), annotations=NamePatterns.anywhere((".",)))
+    labels = {f"l{number:05}": "x" for number in range(10 * MAX_KEPT)}
+    given = pod("p", labels=labels, annotations=dict.fromkeys(labels, "y" * 10_000))
+    found = PodDecoder(every, GpuResources())(msgspec.Raw(json.dumps(given).encode()))
+    assert list(found.labels) == sorted(labels)[:MAX_KEPT]
+    assert {len(value) for value in found.annotations.values()} == {MAX_VALUE + 1}
+    assert len(found.annotations) == MAX_KEPT
+    shown = exposed_labels(found, PodOptions("api", annotations=every.annotations))
+    assert shown.shortened == len(shown.pairs)
+    assert {len(value) for _, value in shown.pairs} == {MAX_VALUE}
