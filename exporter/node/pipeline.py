@@ -45,7 +45,7 @@ from exporter.node.devices.metrics import (
 )
 from exporter.node.devices.mig_repetition import repeated_on_instances
 from exporter.node.devices.normalized import DeviceValues, device_values
-from exporter.node.devices.readings import Readings, with_unread_fields
+from exporter.node.devices.readings import Readings, build_labels, with_unread_fields
 from exporter.node.devices.selection import Selection
 from exporter.node.devices.vgpu_labels import VgpuLabelCache, vgpu_label_rows, vgpu_schema
 from exporter.node.pods.known_pods import KnownPods
@@ -190,7 +190,7 @@ class NodePipeline:
                 *self._offer.problems(),
             ),
             rejected=self._rejected(readings),
-            build=_build(readings),
+            build=build_labels(readings),
             # Without devices a collection is cheap. A failure of the kubelet must not make device reads more frequent.
             retry_soon=self._down(cycle),
         )
@@ -301,12 +301,3 @@ class NodePipeline:
             if rejection.field in self._names:
                 counts[self._names[rejection.field], rejection.reason] += rejection.count
         return counts
-
-
-def _build(readings: Readings) -> dict[str, str]:
-    """The labels of `gpugauge_build_info` about the source; a version is empty where its library is not in use."""
-    return {
-        "dcgm_version": readings.versions.get("dcgm", "") if readings.source != "nvml" else "",
-        "nvml_version": readings.versions.get("nvml", ""),
-        "source": readings.source,
-    }

@@ -155,3 +155,12 @@ def with_unread_fields(readings: Readings, fields: Sequence[int]) -> Readings:
         return readings
     unread = (Rejection(field, RejectionReason.NOT_SUPPORTED, gpus) for field in fields)
     return msgspec.structs.replace(readings, rejections=(*readings.rejections, *unread))
+
+
+def build_labels(readings: Readings) -> dict[str, str]:
+    """The labels of `gpugauge_build_info` about the source; a version is empty where its library is not in use."""
+    return {
+        "dcgm_version": readings.versions.get("dcgm", "") if readings.source != "nvml" else "",
+        "nvml_version": readings.versions.get("nvml", ""),
+        "source": readings.source,
+    }

@@ -173,7 +173,7 @@ def test_while_pods_are_unknown_neither_they_nor_free_devices_are_exposed():
     assert "gpugauge_node_gpu_allocatable" in names
 
 
-def test_while_nodes_are_unknown_containers_are_exposed():
+def test_while_nodes_are_unknown_pods_are_exposed():
     series = series_of(replace(cluster(), nodes=None))
     assert not {key for key in series if key.startswith("gpugauge_node")}
     assert only("gpugauge_pending_pods", series)

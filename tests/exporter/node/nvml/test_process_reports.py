@@ -10,9 +10,11 @@ import pytest
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.devices.counters_file import parse
 from exporter.node.nvml.source import NvmlSource
+from exporter.node.pods.pod import NodeContainer, NodePod
 from exporter.node.processes.container_log_links import ContainerLogLinks
 from exporter.node.processes.proc_folder import ProcFolder
 from exporter.node.processes.source import NodeProcessFinder
+from exporter.node.service_account.watched_kind import ReflectorView
 from exporter.node.simulation.processes import ProcessSpec
 from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.processes.node_files import HOST, ProcFiles, container_id, group, log_link, uid
@@ -166,6 +168,38 @@ def test_a_pod_cannot_make_the_use_of_another_pod_wrong(node):
     exposed = node.exposed()
     assert values(exposed, MEMORY, "pod") == {("a",): GIB, ("b",): GIB // 2}
     assert values(exposed, SM, "pod") == {("a",): pytest.approx(0.1), ("b",): pytest.approx(0.2)}
+
+
+class FixedPods(FixedSource):
+    """Pod metadata that does not change."""
+
+    @property
+    def kept(self):
+        return self.answer
+
+    @property
+    def state(self):
+        return ReflectorView(self.answer, age=0.0)
+
+
+def test_with_pod_metadata_also_a_pod_that_asks_for_no_gpu_is_named(node):
+    node.runs(ProcessSpec(100, UUIDS[0], 1024), ProcessSpec(500, UUIDS[1], 512))
+    node.proc.run(100, group(1, 1))
+    node.proc.run(500, group(3, 3))
+    names = ((1, "a"), (2, "b"), (3, "shell"))
+    pods = tuple(
+        NodePod(
+            "team", name, uid(n), phase="Running", containers=(NodeContainer("main", id=container_id(n), running=True),)
+        )
+        for n, name in names
+    )
+    exposed = node.exposed(known_pods=FixedPods("kubernetes", pods))
+    assert values(exposed, MEMORY, "UUID", "pod", "gpu_pod_uid") == {
+        (UUIDS[0], "a", uid(1)): GIB,
+        (UUIDS[0], "b", uid(2)): 0,
+        (UUIDS[1], "shell", uid(3)): GIB // 2,
+    }
+    assert values(exposed, UNALLOCATED, "pod") == {("shell",): 1}
 
 
 def test_without_the_links_and_without_pod_metadata_there_is_nothing_and_the_reason(node):
