@@ -42,6 +42,7 @@ SECTIONS = (
     FaultSection("NVSwitches and CPUs", "test_component_faults"),
     FaultSection("Kubelet", "test_kubelet_faults"),
     FaultSection("Pod metadata", "test_pod_metadata_faults"),
+    FaultSection("What pods use of GPUs, by their processes", "test_pod_use_faults"),
     FaultSection("Configuration", "test_config_faults"),
     FaultSection("State file", "test_state_file_faults"),
     FaultSection("Programs", "test_process_faults"),
