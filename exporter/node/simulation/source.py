@@ -46,7 +46,7 @@ from exporter.source import SourceError
 READ_CALLS = frozenset({"*", "read", "dcgmEntitiesGetLatestValues"})
 """Functions of a CallFault that concern a read of this source. Where several do, the first in the file applies."""
 
-Part = TypeVar("Part", Link, Vgpu)
+LinkOrVgpu = TypeVar("LinkOrVgpu", Link, Vgpu)
 
 
 class SimulationReason(Reason):
@@ -148,12 +148,12 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
 
 
 def _parts(
-    found: Iterable[tuple[Part, SampleMap]],
+    found: Iterable[tuple[LinkOrVgpu, SampleMap]],
     fields: tuple[int, ...],
     wanted: dict[int, WantedField],
     oldest: dict[int, float],
     counts: RejectionCounts,
-) -> tuple[tuple[Part, ...], tuple[Batch, ...]]:
+) -> tuple[tuple[LinkOrVgpu, ...], tuple[Batch, ...]]:
     """Return the links or vGPUs and their batch; none where no field of them is wanted."""
     parts = tuple(found) if fields else ()
     if not parts:
