@@ -15,6 +15,7 @@ _BY_LABEL = (
     ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset"),
     ("notebook-name", "notebook"),
 )
+_HUB = "hub.jupyter.org/"
 _JOBSET = "jobset.sigs.k8s.io/jobset-name"
 _TRAINJOB_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 _SCHEDULED_JOB = re.compile(r"(.+)-(\d{8,9})", re.ASCII)
@@ -30,11 +31,13 @@ def workload_of(
 ) -> tuple[str, str]:
     """Return (workload, workload type), the type in lower case.
 
-    A pod without a controller, or whose controller is its node, is its own workload, of type `pod`. So is one whose
-    reference no controller could have written: the API server takes any text there. `created` is the pod's creation in
-    seconds since the epoch.
+    A pod without a controller, or whose controller is its node, is its own workload, of type `pod`, or `notebook` where
+    JupyterHub made it. So is one whose reference no controller could have written: the API server takes any text there.
+    `created` is the pod's creation in seconds since the epoch.
     """
     owner = next((each for each in owners or () if each.controller), None)
+    if owner is None and _is_of_jupyterhub(labels):
+        return name, "notebook"
     if owner is None or owner.kind == "Node" or not (_NAME.fullmatch(owner.name) and _KIND.fullmatch(owner.kind)):
         return name, "pod"
     for label, workload_type in _BY_LABEL:
@@ -45,6 +48,12 @@ def workload_of(
     if owner.kind == "Job":
         return _of_job(owner.name, labels, created)
     return owner.name, owner.kind.lower()
+
+
+def _is_of_jupyterhub(labels: Mapping[str, str | None]) -> bool:
+    """Whether KubeSpawner made the pod: it has no controller, and is named after its user."""
+    ours = labels.get("app") == "jupyterhub" or any(key.startswith(_HUB) for key in labels)
+    return ours and labels.get("component") == "singleuser-server"
 
 
 def _of_replicaset(name: str, template_hash: str | None) -> tuple[str, str]:

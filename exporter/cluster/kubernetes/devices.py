@@ -11,12 +11,16 @@ from typing import Any
 import msgspec
 
 from exporter.api_objects.wire import ObjectMeta
+from exporter.cluster.kubernetes.quantity import amount
 from exporter.cluster.kubernetes.records import Amounts
 from exporter.gpu_names import GPU_DRIVER, GpuResources, is_gpu_class
 
 _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']", re.ASCII)
 _TYPE = re.compile(r"\.type\s*==\s*[\"']([^\"']+)[\"']", re.ASCII)
 _KEEPING_AWAY = frozenset({"NoSchedule", "NoExecute"})
+
+CounterAmounts = tuple[tuple[str, str, int], ...]
+"""(set, counter, thousandths): what the devices of one GPU share, such as the places of MIG devices in its memory."""
 
 
 class DeviceClass(msgspec.Struct, frozen=True, gc=False):
@@ -40,6 +44,8 @@ class ClaimableDevice(msgspec.Struct, frozen=True, gc=False):
     type: str
     tainted: bool
     """Whether a taint keeps pods off the device."""
+    consumes: CounterAmounts = ()
+    """What it takes of its pool's shared counters while it is allocated, so that devices can exclude each other."""
 
 
 class ResourceSlice(msgspec.Struct, frozen=True, gc=False):
@@ -50,6 +56,8 @@ class ResourceSlice(msgspec.Struct, frozen=True, gc=False):
     generation: int
     node: str
     devices: tuple[ClaimableDevice, ...]
+    counters: CounterAmounts = ()
+    """Shared counters of the pool."""
 
 
 class ResourceClaim(msgspec.Struct, frozen=True, gc=False):
@@ -85,15 +93,26 @@ class _Taint(msgspec.Struct, gc=False):
     effect: str = ""
 
 
-class _Basic(msgspec.Struct, gc=False):
-    attributes: dict[str, Any] | None = None
-    taints: list[_Taint] | None = None
+class _Counter(msgspec.Struct, gc=False):
+    value: str | float = 0
 
 
-class _Device(msgspec.Struct, gc=False):
+class _CounterSet(msgspec.Struct, gc=False, rename="camel"):
     name: str = ""
+    """In a slice's own counters."""
+    counter_set: str = ""
+    """In what a device consumes."""
+    counters: dict[str, _Counter] | None = None
+
+
+class _Basic(msgspec.Struct, gc=False, rename="camel"):
     attributes: dict[str, Any] | None = None
     taints: list[_Taint] | None = None
+    consumes_counters: list[_CounterSet] | None = None
+
+
+class _Device(_Basic, gc=False, rename="camel"):
+    name: str = ""
     basic: _Basic | None = None
 
 
@@ -107,6 +126,7 @@ class _SliceSpec(msgspec.Struct, gc=False, rename="camel"):
     pool: _Pool | None = None
     node_name: str | None = None
     devices: list[_Device] | None = None
+    shared_counters: list[_CounterSet] | None = None
 
 
 class WireResourceSlice(msgspec.Struct, gc=False):
@@ -186,7 +206,14 @@ def resource_slice(decoded: WireResourceSlice) -> ResourceSlice | None:
         return None
     pool = spec.pool or _Pool()
     devices = tuple(_device(each) for each in spec.devices or ())
-    return ResourceSlice(intern(spec.driver), intern(pool.name), pool.generation, intern(spec.node_name), devices)
+    return ResourceSlice(
+        intern(spec.driver),
+        intern(pool.name),
+        pool.generation,
+        intern(spec.node_name),
+        devices,
+        _counters(spec.shared_counters),
+    )
 
 
 def _device(decoded: _Device) -> ClaimableDevice:
@@ -195,7 +222,17 @@ def _device(decoded: _Device) -> ClaimableDevice:
     kind = next((value for key, value in attributes.items() if key.rpartition("/")[2] == "type"), None)
     tainted = any(each.effect in _KEEPING_AWAY for each in decoded.taints or basic.taints or ())
     text = kind.get("string") if isinstance(kind, dict) else None
-    return ClaimableDevice(intern(decoded.name), intern(text if isinstance(text, str) else ""), tainted)
+    consumes = _counters(decoded.consumes_counters or basic.consumes_counters)
+    return ClaimableDevice(intern(decoded.name), intern(text if isinstance(text, str) else ""), tainted, consumes)
+
+
+def _counters(sets: list[_CounterSet] | None) -> CounterAmounts:
+    """Read counters. Raises ValueError for one that is no quantity."""
+    return tuple(
+        (intern(each.name or each.counter_set), intern(name), int(amount(counter.value) * 1000))
+        for each in sets or ()
+        for name, counter in (each.counters or {}).items()
+    )
 
 
 def resource_claim(decoded: WireResourceClaim) -> ResourceClaim:

@@ -9,6 +9,7 @@ import msgspec
 
 from exporter.cluster.kubernetes.devices import ClaimableDevice, DeviceClass, ResourceClaim, ResourceSlice
 from exporter.cluster.kubernetes.records import Amounts, Pod, PodClaim
+from exporter.cluster.scheduling.shared_counters import DeviceOfSlice, Shared, after, fitting, shared
 from exporter.gpu_names import is_gpu_class
 
 UNKNOWN_CLASS = "resourceclaim"
@@ -94,26 +95,30 @@ def offered(objects: DeviceObjects) -> dict[str, tuple[DeviceCount, ...]]:
     for each in objects.slices or ():
         pool = (each.driver, each.pool)
         newest[pool] = max(newest.get(pool, 0), each.generation)
-    devices: dict[str, list[tuple[ResourceSlice, ClaimableDevice]]] = defaultdict(list)
-    for each in objects.slices or ():
-        if each.generation == newest[each.driver, each.pool]:
-            devices[each.node].extend((each, device) for device in each.devices)
-    return {node: tuple(_counts(found, classes, taken)) for node, found in devices.items()}
+    devices: dict[str, list[DeviceOfSlice]] = defaultdict(list)
+    current = [each for each in objects.slices or () if each.generation == newest[each.driver, each.pool]]
+    for each in current:
+        devices[each.node].extend((each, device) for device in each.devices)
+    whole = shared(current)
+    return {node: tuple(_counts(found, classes, taken, whole)) for node, found in devices.items()}
 
 
 def _counts(
-    devices: list[tuple[ResourceSlice, ClaimableDevice]],
+    devices: list[DeviceOfSlice],
     classes: Iterable[DeviceClass],
     taken: set[tuple[str, str, str]],
+    whole: Shared,
 ) -> Iterable[DeviceCount]:
+    left = after(whole, ((s, device) for s, device in devices if (s.driver, s.pool, device.name) in taken))
     for each in classes:
         matching = [(s, device) for s, device in devices if _matches(each, s, device)]
         if not matching:
             continue
         allocatable = [(s, device) for s, device in matching if not device.tainted]
         given = sum((s.driver, s.pool, device.name) in taken for s, device in matching)
-        free = sum((s.driver, s.pool, device.name) not in taken for s, device in allocatable)
-        yield DeviceCount(each.resource or each.name, len(matching), len(allocatable), given, free)
+        unused = [(s, device) for s, device in allocatable if (s.driver, s.pool, device.name) not in taken]
+        capacity, healthy, free = fitting(matching, whole), fitting(allocatable, whole), fitting(unused, left)
+        yield DeviceCount(each.resource or each.name, capacity, healthy, given, free)
 
 
 def _matches(device_class: DeviceClass, of: ResourceSlice, device: ClaimableDevice) -> bool:
