@@ -40,7 +40,8 @@ One value for each vGPU that a GPU of a vGPU host (a hypervisor) has, with the l
 it), `vgpu_uuid`, those of its GPU, and empty labels of a container. The source `nvml` reads them, for at most 128 vGPUs
 of each GPU; DCGM does not list vGPUs. From another source, and on a node that has none,
 `gpugauge_field_unsupported_devices` counts every GPU for them. NVML has no call for the name of a virtual machine, 521.
-In a virtual machine a vGPU is a GPU: see 500 and 526."""
+With a field of vGPUs there is also `gpugauge_vgpu_utilization_ratio`. In a virtual machine a vGPU is a GPU: see 500 and
+526."""
 COMPONENTS = """\
 One value for each {entity}, with {labels} and no label of a container. The source `dcgm` reads them; from another
 one, and on a node that has none, `gpugauge_field_unsupported_devices` counts every GPU for them."""

@@ -18,6 +18,7 @@ from exporter.node.devices.computed_metrics import COMPUTED
 from exporter.node.devices.labels import LabelStyle, device_schema
 from exporter.node.devices.metrics import METRICS as DEVICE_METRICS
 from exporter.node.devices.metrics import dcgm_metric
+from exporter.node.devices.vgpu_metrics import METRICS as VGPU_METRICS
 from exporter.node.pods.metrics import METRICS as POD_METADATA_METRICS
 from exporter.node.processes.metrics import METRICS as PROCESS_METRICS
 from exporter.snapshot import Snapshot, SourceHealth, SourceProblem
@@ -101,6 +102,7 @@ def sections() -> tuple[ReferenceSection, ...]:
                 *JOB_METRICS,
                 *STATE_METRICS,
                 *PROCESS_METRICS,
+                *VGPU_METRICS,
             ),
         ),
         ReferenceSection("Node exporter: normalized values", NORMALIZED_TEXT, NORMALIZED_METRICS),

@@ -48,6 +48,7 @@ from exporter.node.devices.normalized import DeviceValues, device_values
 from exporter.node.devices.readings import Readings, build_labels, with_unread_fields
 from exporter.node.devices.selection import Selection
 from exporter.node.devices.vgpu_labels import VgpuLabelCache, vgpu_label_rows, vgpu_schema
+from exporter.node.devices.vgpu_metrics import vgpu_families
 from exporter.node.pods.known_pods import KnownPods
 from exporter.node.pods.options import PodOptions
 from exporter.node.processes.collected_use import CollectedUse, ProcessUse
@@ -178,6 +179,7 @@ class NodePipeline:
                 *use.families,
                 *self._offer.families(readings.inventory, readings.down),
                 *self._job_families(readings, jobs.jobs),
+                *vgpu_families(readings, self._node),
                 *(self._normalized.families(values) if self._exposes_normalized else ()),
                 *self._state_families(cycle, attribution, values, readings),
             ),

@@ -113,6 +113,36 @@ ret_t nvmlVgpuInstanceGetGpuInstanceId(unsigned vgpu, unsigned *out)
     return r;
 }
 
+union value { double d; unsigned ui; unsigned long long ull; };
+struct vgpu_utilization { unsigned vgpu; unsigned long long timestamp_us; union value shares[4]; };
+_Static_assert(sizeof(struct vgpu_utilization) == 48, "vgpu utilization");
+
+/* The samples newer than a time: one for each vGPU that has some, in four bytes of field 504. */
+ret_t nvmlDeviceGetVgpuUtilization(device_t d, unsigned long long since_us, unsigned *type, unsigned *count,
+                                   struct vgpu_utilization *out)
+{
+    uint32_t rows;
+    unsigned found = 0, capacity = *count;
+    ENTER(c, enter_gpu(&c, __func__, d));
+    const struct table_sample *row = table_samples(&c.t, &rows);
+    for (uint32_t i = 0; i < rows; i++) {
+        if (!is_vgpu_of(&row[i], c.gpu->gpu_id))
+            continue;
+        const struct table_sample *used = table_sample(&c.t, KIND_VGPU, row[i].entity_id, 504);
+        if (!used || (unsigned long long)used->timestamp_us <= since_us)
+            continue;
+        if (out && found < capacity) {
+            out[found] = (struct vgpu_utilization){row[i].entity_id, (unsigned long long)used->timestamp_us, {{0}}};
+            for (unsigned n = 0; n < 4; n++)
+                out[found].shares[n].ui = (unsigned)(used->value.raw >> (8 * n)) & 0xFF;
+        }
+        found++;
+    }
+    *type = 1;
+    *count = found;
+    return leave(&c, !found ? NOT_FOUND : found > capacity || !out ? INSUFFICIENT_SIZE : OK);
+}
+
 struct license_expiry { uint32_t year; uint16_t month, day, hour, min, sec; uint8_t status; };
 
 #ifndef OLD_DRIVER

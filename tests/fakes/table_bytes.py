@@ -181,6 +181,8 @@ class _TableRows:
                 sample = ScriptedSample(gpu.entity_id, self.state.t)
                 yield self._mark(VGPU, vgpu.spec.number, sample, vgpu.spec.uuid)
                 yield from self._rows(VGPU, vgpu.spec.number, vgpu.samples)
+                if vgpu.spec.utilization is not None:
+                    yield self._utilization(vgpu.spec.number, vgpu.spec.utilization)
             for instance in gpu.instances:
                 yield from self._rows(GI, instance.entity_id, instance.samples)
                 for compute in instance.compute:
@@ -190,6 +192,12 @@ class _TableRows:
             serial = component.spec.component.serial
             yield self._mark(*component.spec.entity, mark(component, self.state.t), serial)
             yield from self._rows(*component.spec.entity, component.samples)
+
+    def _utilization(self, number: int, percentages: tuple[int, ...]) -> tuple[tuple[int, int, int], bytes]:
+        """The structure of field 504 as four bytes of its value."""
+        field, sample = fields()[504].id, ScriptedSample(0, self.state.t)
+        raw = bytes((*percentages, 0, 0, 0, 0))
+        return (VGPU, number, field), self._packed(VGPU, number, field, sample, "i", raw, b"")
 
     def _mark(
         self, kind: int, entity: int, sample: ScriptedSample, serial: str = ""

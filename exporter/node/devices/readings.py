@@ -101,6 +101,17 @@ class P2pStatus(msgspec.Struct, frozen=True, array_like=True):
     """A position in `p2p.STATUSES`."""
 
 
+class VgpuUtilization(msgspec.Struct, frozen=True, array_like=True):
+    """In how much of the time the engines of a GPU worked for one vGPU, in percent."""
+
+    vgpu: int
+    """Position in `Readings.vgpus`."""
+    sm: int
+    memory: int
+    encoder: int
+    decoder: int
+
+
 class Readings(msgspec.Struct, frozen=True):
     """The devices, their samples and what was rejected, from one read of a device source."""
 
@@ -139,6 +150,8 @@ class Readings(msgspec.Struct, frozen=True):
     """Samples of vGPUs: their `devices` are positions in `vgpus`."""
     processes: ProcessReadings | None = None
     """The processes on the GPUs, where they are wanted and the source reads them."""
+    vgpu_utilization: tuple[VgpuUtilization, ...] = ()
+    """Of the vGPUs that have a sample since the read before."""
 
 
 def with_unread_fields(readings: Readings, fields: Sequence[int]) -> Readings:

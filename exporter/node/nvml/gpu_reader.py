@@ -25,7 +25,7 @@ from exporter.node.nvml.processes import ProcessReader
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.nvml.values import GpuLostError, NvmlValue
 from exporter.node.nvml.vgpus import READ_FIELDS as VGPU_FIELDS
-from exporter.node.nvml.vgpus import VgpuReadings, read_vgpus
+from exporter.node.nvml.vgpus import VgpuReader, VgpuReadings
 from exporter.node.nvml.xid_events import XidEvents, XidMemory
 from exporter.source import SourceError
 
@@ -99,6 +99,7 @@ class GpuReader:
         self._events = XidEvents(memory.xids)
         self._reader = DeviceReader(clock, memory.nvlink, memory.pcie)
         self._links = LinkReader(memory.nvlink, clock)
+        self._vgpus = VgpuReader()
         self._planned: tuple[tuple[Device, ...], tuple[WantedField, ...], tuple[ReadRequest, ...]] = ((), (), ())
 
     def read(self, request: GpuRequest) -> GpuReadings:
@@ -153,7 +154,7 @@ class GpuReader:
         if of_links := sorted(READ_FIELDS.intersection(fields_of("link", request.fields))):
             readings.links = self._links.read(found.uuid, handle, of_links)
         if of_vgpus := sorted(VGPU_FIELDS.intersection(fields_of("vgpu", request.fields))):
-            readings.vgpus = tuple(read_vgpus(found, of_vgpus))
+            readings.vgpus = tuple(self._vgpus.read(found, of_vgpus))
         if request.processes:
             readings.processes = self._read_processes(found)
         if any(begun):

@@ -16,6 +16,7 @@ from exporter.node.nvml.gpu_reader import GpuReadings
 from exporter.node.nvml.links import LinkValues
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.nvml.values import LOST, NO_PERMISSION, GpuLostError, NvmlValue, rejected
+from exporter.node.nvml.vgpus import VgpuReadings
 
 _LASTING = frozenset({NvmlReason.TEXT_UNREADABLE, NvmlReason.GPU_HUNG})
 """Problems that a new session with the library does not end."""
@@ -121,13 +122,13 @@ def links_of(readings: Iterable[GpuReadings], inventory: NvmlInventory) -> dict[
     }
 
 
-def vgpus_of(readings: Iterable[GpuReadings], inventory: NvmlInventory) -> dict[Vgpu, dict[int, NvmlValue]]:
-    """Return the vGPUs of the GPUs that could be read, in the order of the inventory, with their values."""
-    return {
-        Vgpu(position, vgpu.number, vgpu.uuid): vgpu.values
+def vgpus_of(readings: Iterable[GpuReadings], inventory: NvmlInventory) -> list[tuple[Vgpu, VgpuReadings]]:
+    """Return the vGPUs of the GPUs that could be read, in the order of the inventory, and what was read of them."""
+    return [
+        (Vgpu(position, vgpu.number, vgpu.uuid), vgpu)
         for position, each in _readable(readings, inventory)
         for vgpu in each.vgpus
-    }
+    ]
 
 
 def _readable(readings: Iterable[GpuReadings], inventory: NvmlInventory) -> Iterator[tuple[int, GpuReadings]]:

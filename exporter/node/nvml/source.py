@@ -17,7 +17,7 @@ from exporter.node.devices.device import Device
 from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
 from exporter.node.devices.processes import ProcessReadings
 from exporter.node.devices.read_plan import ReadRequest, plan, unique
-from exporter.node.devices.readings import Readings, XidReport
+from exporter.node.devices.readings import Readings, VgpuUtilization, XidReport
 from exporter.node.devices.validity import age_limit
 from exporter.node.nvml import gpm
 from exporter.node.nvml.batches import assemble, assemble_parts
@@ -211,7 +211,7 @@ class NvmlSource:
         batches, rejections = assemble(self._plan(inventory), values, self._wanted)
         links, vgpus = links_of(read, found), vgpus_of(read, found)
         link_batches, of_links = assemble_parts(list(links.values()), self._wanted)
-        vgpu_batches, of_vgpus = assemble_parts(list(vgpus.values()), self._wanted)
+        vgpu_batches, of_vgpus = assemble_parts([each.values for _, each in vgpus], self._wanted)
         return Readings(
             source=self.name,
             taken_at=taken_at,
@@ -225,8 +225,11 @@ class NvmlSource:
             versions=dict(self._session.versions),
             links=tuple(links),
             link_batches=link_batches,
-            vgpus=tuple(vgpus),
+            vgpus=tuple(vgpu for vgpu, _ in vgpus),
             vgpu_batches=vgpu_batches,
+            vgpu_utilization=tuple(
+                VgpuUtilization(n, *each.utilization) for n, (_, each) in enumerate(vgpus) if each.utilization
+            ),
         )
 
 

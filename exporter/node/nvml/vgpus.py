@@ -9,6 +9,7 @@ machine (521); 501 to 505, 509 to 513 and 528 to 531 are structures, which are n
 import ctypes
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pynvml
 
@@ -44,6 +45,8 @@ LICENSE_STATES: Mapping[int, str] = {
     pynvml.NVML_GRID_LICENSE_STATE_LICENSED: "Licensed",
 }
 """States as DCGM spells them, without the time at which a license expires: it changes with each renewal."""
+Utilization = tuple[int, int, int, int]
+"""Of SMs, framebuffer, video encoder and video decoder, in percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class VgpuReadings:
     """Empty where it cannot be read."""
     values: dict[int, NvmlValue]
     """By field."""
+    utilization: Utilization | None = None
+    """None where there is no sample since the read before."""
 
 
 def _vm_id(vgpu: int) -> tuple[RawValue]:
@@ -112,28 +117,51 @@ READ_FIELDS = frozenset(field for call in CALLS for field in call.fields)
 """Every field of a vGPU that the source reads."""
 
 
-def read_vgpus(gpu: DiscoveredGpu, fields: Collection[int]) -> Iterator[VgpuReadings]:
-    """Yield these fields of every vGPU of a GPU; none on a GPU of which the driver makes no vGPUs.
+class VgpuReader:
+    """Reads the vGPUs of one GPU in one session. For one thread at a time."""
 
-    What is wrong is added to its problems. Raises GpuLostError, or SourceError when NVML as a whole
-    fails.
-    """
-    numbers = _listed(gpu)
-    if len(numbers) > MAX_VGPUS:
-        message = f"of {len(numbers)} vGPUs of {gpu.uuid} {MAX_VGPUS} are read"
-        gpu.problems.append((NvmlReason.VGPUS_LEFT_OUT, message))
-    for number in numbers[:MAX_VGPUS]:
+    def __init__(self) -> None:
+        self._seen = 0
+        """The time of the newest sample of utilization, in µs by the driver's clock."""
+
+    def read(self, gpu: DiscoveredGpu, fields: Collection[int]) -> Iterator[VgpuReadings]:
+        """Yield these fields of every vGPU of a GPU; none on a GPU of which the driver makes no vGPUs.
+
+        What is wrong is added to its problems. Raises GpuLostError, or SourceError when NVML as a whole fails.
+        """
+        numbers = _listed(gpu)
+        if len(numbers) > MAX_VGPUS:
+            message = f"of {len(numbers)} vGPUs of {gpu.uuid} {MAX_VGPUS} are read"
+            gpu.problems.append((NvmlReason.VGPUS_LEFT_OUT, message))
+        used = self._utilization(gpu) if numbers else {}
+        for number in numbers[:MAX_VGPUS]:
+            try:
+                uuid = escaped(pynvml.nvmlVgpuInstanceGetUUID, number)
+            except pynvml.NVMLError as error:
+                if error.value == pynvml.NVML_ERROR_NOT_FOUND:
+                    continue  # it has ended since it was listed
+                uuid = ""
+            values: dict[int, NvmlValue] = dict.fromkeys(fields, RejectedValue(RejectionReason.NOT_SUPPORTED))
+            for call in CALLS:
+                if not values.keys().isdisjoint(call.fields):
+                    values |= _read(call, number)
+            yield VgpuReadings(number, uuid, values, used.get(number))
+
+    def _utilization(self, gpu: DiscoveredGpu) -> dict[int, Utilization]:
+        """Return the newest sample of each vGPU since the last call; a call that fails costs the samples alone."""
         try:
-            uuid = escaped(pynvml.nvmlVgpuInstanceGetUUID, number)
-        except pynvml.NVMLError as error:
-            if error.value == pynvml.NVML_ERROR_NOT_FOUND:
-                continue  # it has ended since it was listed
-            uuid = ""
-        values: dict[int, NvmlValue] = dict.fromkeys(fields, RejectedValue(RejectionReason.NOT_SUPPORTED))
-        for call in CALLS:
-            if not values.keys().isdisjoint(call.fields):
-                values |= _read(call, number)
-        yield VgpuReadings(number, uuid, values)
+            samples = pynvml.nvmlDeviceGetVgpuUtilization(gpu.devices[0].gpu_handle, self._seen)
+        except pynvml.NVMLError as error:  # "not found" where there is none
+            rejected(error.value)  # raises where it concerns the GPU or the library
+            return {}
+        newest = sorted((each for each in samples if each.timeStamp > self._seen), key=lambda each: each.timeStamp)
+        self._seen = newest[-1].timeStamp if newest else self._seen
+        return {each.vgpuInstance: _percentages(each) for each in newest}
+
+
+def _percentages(sample: Any) -> Utilization:
+    # The driver says that they are unsigned int (nvmlDeviceGetVgpuUtilization in nvml.h).
+    return sample.smUtil.uiVal, sample.memUtil.uiVal, sample.encUtil.uiVal, sample.decUtil.uiVal
 
 
 def _listed(gpu: DiscoveredGpu) -> list[int]:

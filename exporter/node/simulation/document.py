@@ -70,6 +70,8 @@ class VgpuSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int
     """From 1, and another one for each vGPU of the node."""
     uuid: str = ""
+    utilization: tuple[int, int, int, int] | None = None
+    """Of SMs, framebuffer, video encoder and video decoder, in percent; None where there is no sample."""
     use: tuple[str, ...] = ()
     fields: Fields = {}
 

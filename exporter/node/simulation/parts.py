@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from exporter.node.devices.device import Device
 from exporter.node.devices.link import Link
+from exporter.node.devices.readings import VgpuUtilization
 from exporter.node.devices.vgpu import Vgpu
 from exporter.node.simulation.state import GpuState, SampleMap, ScenarioState
 
@@ -24,3 +25,10 @@ def vgpus_of(state: ScenarioState, inventory: Sequence[Device]) -> Iterator[tupl
     """Yield the vGPUs of the GPUs that can be read, each with its samples."""
     for position, gpu in _readable(state, inventory):
         yield from ((Vgpu(position, v.spec.number, v.spec.uuid), v.samples) for v in gpu.vgpus)
+
+
+def vgpu_utilization(state: ScenarioState, vgpus: Sequence[Vgpu]) -> tuple[VgpuUtilization, ...]:
+    """Return the utilization of these vGPUs, where they have one."""
+    used = {each.spec.number: each.spec.utilization for gpu in state.gpus for each in gpu.vgpus}
+    found = ((position, used.get(vgpu.number)) for position, vgpu in enumerate(vgpus))
+    return tuple(VgpuUtilization(position, *percentages) for position, percentages in found if percentages)

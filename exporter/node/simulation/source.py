@@ -35,7 +35,7 @@ from exporter.node.devices.readings import (
 from exporter.node.devices.validity import age_limit, before_first_event, checked, rejection_to_count, too_old
 from exporter.node.devices.vgpu import Vgpu
 from exporter.node.simulation.document import CallFault
-from exporter.node.simulation.parts import links_of, vgpus_of
+from exporter.node.simulation.parts import links_of, vgpu_utilization, vgpus_of
 from exporter.node.simulation.processes import process_readings
 from exporter.node.simulation.scenario import load
 from exporter.node.simulation.script import ScriptedSample
@@ -140,6 +140,7 @@ def readings(state: ScenarioState, config: ReaderConfig, now: float) -> Readings
         link_batches=link_batches,
         vgpus=vgpus,
         vgpu_batches=vgpu_batches,
+        vgpu_utilization=vgpu_utilization(state, vgpus),
         components=components,
         component_batches=component_batches,
         problems=config.selections.problems(components, _component_scopes(config)),

@@ -110,12 +110,16 @@ def test_vgpus_of_a_scenario_are_exposed_and_both_formats_can_be_parsed(tmp_path
     vgpu = {"number": 3, "uuid": "u", "fields": {str(MEMORY): 5, str(VM): "vm-b"}}
     gpu = {"uuid": "GPU-1", "index": 0, "pci_bus_id": "00000000:07:00.0", "model": "A16", "memory_mib": 1000}
     path = tmp_path / "vgpus.json"
+    vgpu["utilization"] = [50, 25, 0, 101]
     path.write_text(json.dumps({"about": "x", "devices": [gpu | {"vgpus": [vgpu]}]}))
     source = SimulatedSource(config_of("simulated", COUNTERS, scenario=str(path)), lambda: EPOCH)
     both = flow_over(source, None, COUNTERS).exposition()
     assert series_of(both.text) == openmetrics_series_of(both.openmetrics)
     ((labels, value),) = of(both, MEMORY_NAME)
     assert (labels["vgpu"], labels["UUID"], labels["DCGM_FI_DEV_VGPU_VM_ID"], value) == ("3", "GPU-1", "vm-b", 5)
+    used = of(both, "gpugauge_vgpu_utilization_ratio")
+    assert {labels["engine"]: value for labels, value in used} == {"sm": 0.5, "memory": 0.25, "encoder": 0}
+    assert {(labels["UUID"], labels["vgpu"], labels["vgpu_uuid"]) for labels, _ in used} == {("GPU-1", "3", "u")}
 
 
 def test_options_rename_the_gpu_the_host_and_the_container():

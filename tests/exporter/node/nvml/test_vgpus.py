@@ -15,11 +15,10 @@ FIRST, SECOND = (gpu.uuid for gpu in load("whole").document.devices[:2])
 VALUES = {520: "vm-a", 522: 557, 523: "", 524: "570.1", 525: 20480, 527: 60, 532: "Licensed", 533: "00000000:07:00.0"}
 
 
-def vgpu(number, **fields):
+def vgpu(number, utilization=None, **fields):
     own = VALUES | {523: f"uuid-{number}"} | {int(key): value for key, value in fields.items()}
-    return VgpuSpec(
-        number, f"uuid-{number}", fields={str(key): value for key, value in own.items() if value is not None}
-    )
+    fields = {str(key): value for key, value in own.items() if value is not None}
+    return VgpuSpec(number, f"uuid-{number}", utilization, fields=fields)
 
 
 def with_vgpus(*of_first, of_second=(), mode=3, faults=()):
@@ -193,6 +192,33 @@ def test_a_lost_gpu_has_no_vgpus(scenario_table, open_source):
     assert len(source.read().vgpus) == 2
     table.tick(11)
     assert source.read().vgpus == (Vgpu(1, 9, "uuid-9"),)
+
+
+def used(readings):
+    """Utilization by number of the vGPU."""
+    return {
+        readings.vgpus[each.vgpu].number: (each.sm, each.memory, each.encoder, each.decoder)
+        for each in readings.vgpu_utilization
+    }
+
+
+def test_the_utilization_of_each_vgpu_is_that_of_its_newest_sample(scenario_table, open_source):
+    scenario = with_vgpus(vgpu(7, (40, 30, 20, 10)), vgpu(9), of_second=(vgpu(8, (1, 2, 3, 100)),))
+    table = scenario_table(scenario)
+    source = open_source(525)
+    assert used(source.read()) == {7: (40, 30, 20, 10), 8: (1, 2, 3, 100)}
+    assert used(source.read()) == {}  # the same samples are no news
+    table.tick(1)
+    assert used(source.read()) == {7: (40, 30, 20, 10), 8: (1, 2, 3, 100)}
+
+
+@pytest.mark.parametrize("status", [2, 3, 4, 6, 10, 13, 999])
+def test_a_status_of_the_utilization_costs_that_of_one_gpu(scenario_table, open_source, status):
+    fault = CallFault("nvmlDeviceGetVgpuUtilization", status=status, device=FIRST)
+    scenario_table(with_vgpus(vgpu(7, (1, 1, 1, 1)), of_second=(vgpu(8, (2, 2, 2, 2)),), faults=[fault]))
+    readings = open_source(525).read()
+    assert used(readings) == {8: (2, 2, 2, 2)}
+    assert (of_vgpus(readings), readings.down, readings.problems) == ({(7, 525): 20480, (8, 525): 20480}, (), ())
 
 
 def test_vgpus_are_listed_only_where_a_field_of_them_is_wanted(scenario_table, open_source, monkeypatch):
