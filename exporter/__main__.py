@@ -64,6 +64,14 @@ def _check_config(arguments: Arguments) -> int:
     return (0, FAILURE, USAGE)[checked.severity]
 
 
+def _audit(arguments: Arguments) -> int:
+    from exporter.commands.audit.command import run  # noqa: PLC0415 - each program loads only its own libraries
+
+    text, intact = run(arguments)
+    sys.stdout.write(text)
+    return 0 if intact else FAILURE
+
+
 def _explain(arguments: Arguments) -> int:
     from exporter.commands.explain.command import run  # noqa: PLC0415 - each program loads only its own libraries
 
@@ -90,6 +98,7 @@ RUNNERS = {
     "explain": _explain,
     "forget": _forget,
     "check-config": _check_config,
+    "audit": _audit,
     "metrics": _metrics,
     "doctor": _doctor,
 }

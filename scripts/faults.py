@@ -45,6 +45,7 @@ SECTIONS = (
     FaultSection("What pods use of GPUs, by their processes", "test_pod_use_faults"),
     FaultSection("Configuration", "test_config_faults"),
     FaultSection("State file", "test_state_file_faults"),
+    FaultSection("Audit log", "test_audit_log_faults"),
     FaultSection("Programs", "test_process_faults"),
     FaultSection("Watcher: API server", "test_watcher_faults"),
     FaultSection("Watcher: two replicas", "test_lease_faults"),

@@ -15,6 +15,7 @@ from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.node.attribution.device_lookup import UnmatchedReason
 from exporter.node.attribution.hpc_job_files import HpcJobReason
 from exporter.node.attribution.kubelet_reason import KubeletReason
+from exporter.node.audit.reasons import AuditReason, GapReason
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.clock_events import ClockEventReason
 from exporter.node.devices.component_selection import SelectionReason
@@ -61,6 +62,8 @@ SECTIONS = (
     ReasonSection("HPC jobs", HpcJobReason),
     ReasonSection("Processes of pods", ProcessReason),
     ReasonSection("State file", StateFileReason),
+    ReasonSection("Audit log", AuditReason),
+    ReasonSection("Gaps in an audit log", GapReason),
     ReasonSection("Selected components", SelectionReason),
     ReasonSection("Selected devices", GpuSelectionReason),
     ReasonSection("Health checks", HealthReason),

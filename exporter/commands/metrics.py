@@ -11,6 +11,7 @@ from exporter.node.attribution.metrics import METRICS as ALLOCATION_METRICS
 from exporter.node.attribution.normalized_metrics import METRICS as NORMALIZED_METRICS
 from exporter.node.attribution.offer import METRICS as OFFER_METRICS
 from exporter.node.attribution.state_seconds import METRICS as STATE_METRICS
+from exporter.node.audit.metrics import METRICS as AUDIT_METRICS
 from exporter.node.counters_watch import load_counters
 from exporter.node.devices.computed_families import METRICS as COMPUTED_OWN_METRICS
 from exporter.node.devices.computed_families import computed_metric, extended_schema
@@ -103,6 +104,7 @@ def sections() -> tuple[ReferenceSection, ...]:
                 *STATE_METRICS,
                 *PROCESS_METRICS,
                 *VGPU_METRICS,
+                *AUDIT_METRICS,
             ),
         ),
         ReferenceSection("Node exporter: normalized values", NORMALIZED_TEXT, NORMALIZED_METRICS),

@@ -43,7 +43,7 @@ POD_METADATA = (
         choice("off", "api", "kubelet", optional=True),
         "where the pods of this node are read, with --kubernetes: api lists and watches them through the API server, "
         "kubelet asks the kubelet's HTTPS port every 10 s; both need a token and a role. Where it is not given: api "
-        "with one of the next five flags, else off",
+        "with one of the next five flags or --audit-annotations, else off",
         variable="GPUGAUGE_POD_METADATA",
     ),
     Flag(

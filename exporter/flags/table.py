@@ -5,6 +5,7 @@ The parser, the environment, `--help` and docs/flags.md are made from these rows
 
 from exporter.config import DEFAULT_INTERVAL_SECONDS, DEFAULT_READ_SECONDS, DEFAULT_WRITE_SECONDS
 from exporter.flags.attribution import ATTRIBUTION
+from exporter.flags.audit import AUDIT_LOG, CSV, PERIOD, VERIFY
 from exporter.flags.cluster import API_SERVER, INTERVAL, LEASE, METADATA_LABELS, PRICES
 from exporter.flags.flag import Command, Flag
 from exporter.flags.ignored import IGNORED
@@ -212,6 +213,7 @@ _COMMANDS = (
             "attribution": ATTRIBUTION,
             "pod metadata": POD_METADATA,
             "processes of pods": PROCESSES,
+            "audit log": AUDIT_LOG,
             "labels of DCGM-named series": LABELS,
             "series beside the DCGM-named ones": SERIES,
         },
@@ -256,6 +258,12 @@ _COMMANDS = (
         "Check a counters file, a configuration file or a web configuration file, row by row.",
         {"general": GENERAL, "output": (JSON,)},
         operands="FILE",
+    ),
+    Command(
+        "audit",
+        "Read audit logs: GPU-hours, who had which GPU when, gaps, and whether the lines are all there.",
+        {"general": GENERAL, "output": (JSON, CSV), "what is shown": PERIOD, "instead of a table": (VERIFY,)},
+        operands="FILE...",
     ),
     Command("metrics", "Print every metric that the programs can expose, as Markdown.", {"general": GENERAL}),
 )

@@ -7,6 +7,7 @@ the text; the caller knows the name of the flag or variable and adds it.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from exporter.config import MAX_INTERVAL_SECONDS, ConfigError
@@ -16,6 +17,7 @@ from exporter.node.service_account.account import ConfigMapName
 from exporter.web import listener
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _OBJECT_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -140,6 +142,17 @@ def _namespaced_name(text: str) -> tuple[str, str] | None:
     return namespace, name
 
 
+def _time(text: str) -> float | None:
+    """Unix seconds of a month, a day or a time; an empty text means none. Without an offset it is in UTC."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(f"{text}-01" if _MONTH.fullmatch(text) else text)
+    except ValueError:
+        raise ConfigError(f"{text!r} is not a time such as 2026-11, 2026-11-30 or 2026-11-30T08:00:00Z") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
 def text_value(placeholder: str) -> FlagValue:
     """Any text."""
     return FlagValue(str, placeholder)
@@ -180,6 +193,7 @@ NAMES = FlagValue(_names, "NAMES", adds_up=True)
 RESOURCE_PATTERNS = FlagValue(_resource_names, "NAMES", adds_up=True)
 """Names of resources, in each of which `*` stands for any text."""
 COUNT = FlagValue(_count, "N")
+TIME = FlagValue(_time, "TIME")
 MILLISECONDS = FlagValue(_milliseconds, "MS")
 WINDOW = FlagValue(_window, "MS")
 SECONDS = FlagValue(_seconds, "SECONDS")

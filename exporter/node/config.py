@@ -12,6 +12,7 @@ from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_
 from exporter.gpu_names import ResourcePatterns, gpu_resources
 from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.mps import ReplicaChoice
+from exporter.node.audit.options import AuditOptions, audit_options
 from exporter.node.config_file.content import FieldList, NodeConfigFile
 from exporter.node.dcgm.host_engine.address import AddressError, parse_address
 from exporter.node.dcgm.host_engine.same_machine import on_this_machine
@@ -93,6 +94,8 @@ class NodeConfig:
     normalized: bool = True
     """Whether normalized values are exposed."""
     pods: PodOptions = PodOptions()  # noqa: RUF009 - it does not change
+    audit: AuditOptions | None = None
+    """None without an audit log."""
     profiling_pause_file: Path | None = None
     """While this file is there, profiling is paused."""
     usual_counters_file: Path = Path(DEFAULT_COUNTERS)
@@ -167,6 +170,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         pods=pod_options(arguments, environment),
         profiling_pause_file=Path(arguments.profiling_pause_file) if arguments.profiling_pause_file else None,
         style=label_style(arguments, environment),
+        audit=audit_options(arguments),
         windows=CountWindows(arguments.xid_count_window_size, arguments.clock_events_count_window_size),
         normalized=arguments.normalized_metrics,
         warnings=(

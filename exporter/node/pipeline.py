@@ -24,6 +24,7 @@ from exporter.node.attribution.normalized_metrics import NormalizedMetrics
 from exporter.node.attribution.offer_reader import OfferInCollections, OfferReader
 from exporter.node.attribution.pod_metadata import PodMetadata
 from exporter.node.attribution.state_seconds import StateSeconds
+from exporter.node.audit.audit_log import NO_AUDIT_LOG, AuditLog, KnownOfPods
 from exporter.node.devices.component_labels import ComponentLabelCache
 from exporter.node.devices.computed_families import ComputedFamilies, CountWindows
 from exporter.node.devices.counters_file import Counters
@@ -93,15 +94,16 @@ class NodePipeline:
         virtual_gpus: bool = False,
         replicas: Callable[[], ReplicaSharing] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        audit: AuditLog = NO_AUDIT_LOG,
     ) -> None:
         """`expected_gpus` gives how many GPUs the node should have, 0 where that is not known; `clock` Unix seconds.
 
         `interval` is between collections, in seconds; `state` is what is remembered from before; `selection` has the
         devices of which the families of the counters file are made; `normalized` tells whether normalized values are
         exposed. With `virtual_gpus` two of those families have series of the pods that share a device; `replicas` gives
-        how replicas share one now, without it that is as in `rules`.
+        how replicas share one now, without it that is as in `rules`; `audit` notes what is allocated.
         """
-        self._sources = sources
+        self._sources, self._audit = sources, audit
         self._style, self._selection = style, selection
         self._node = style.hostname
         self._pods = PodMetadata(sources.pods, pods, style.hostname, rules.reservation_namespaces)
@@ -155,7 +157,8 @@ class NodePipeline:
         cycle = CollectionCycle()
         readings = self._readings(cycle)
         self._pods.read(cycle)
-        allocations = self._pods.joined(self._allocations(cycle))
+        listed = self._allocations(cycle)
+        allocations = self._pods.joined(listed)
         self._attribution.share_replicas(self._replicas())
         attribution, allocation_families = self._attribution.get(
             readings.inventory, allocations, readings.down, self._pods.concerning
@@ -167,6 +170,8 @@ class NodePipeline:
         self.has_read_a_gpu = self.has_read_a_gpu or any(gpu.uuid not in readings.down for gpu in readings.inventory)
         self._computed.observe(readings, devices.by_field)
         values = device_values(self._normalized.see(attribution), devices.by_field)
+        known = KnownOfPods(listed or (), self._pods.pods) if self._sources.pods is not None else None
+        self._audit.note(cycle.health, readings.taken_at, attribution, values, known)
         return Snapshot(
             taken_at=readings.taken_at,
             families=(
@@ -182,6 +187,7 @@ class NodePipeline:
                 *vgpu_families(readings, self._node),
                 *(self._normalized.families(values) if self._exposes_normalized else ()),
                 *self._state_families(cycle, attribution, values, readings),
+                *self._audit.families(),
             ),
             health=tuple(cycle.health),
             problems=(
@@ -190,6 +196,7 @@ class NodePipeline:
                 *self._pods.problems(),
                 *use.problems,
                 *self._offer.problems(),
+                *self._audit.problems(),
             ),
             rejected=self._rejected(readings),
             build=build_labels(readings),

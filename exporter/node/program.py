@@ -21,6 +21,7 @@ from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.hpc_job_files import JobFilesReader
 from exporter.node.attribution.mps import replica_sharing
 from exporter.node.attribution.offer_reader import OfferReader
+from exporter.node.audit.start import start_audit_log
 from exporter.node.config import NodeConfig
 from exporter.node.counters_source import counters_source
 from exporter.node.counters_watch import (
@@ -72,6 +73,7 @@ class NodeProgram:
         self._unusable: str | None = None
         self._counters_watch = counters_source(config, clock)
         self._keeper = state_keeper(config)
+        self._audit = start_audit_log(config.audit, config.style.hostname, config.interval)
         self._pause = ProfilingPause(config.profiling_pause_file)
         self._counters, self.config_state = self._first_counters()
         self._reader = self._start_reader()
@@ -111,9 +113,10 @@ class NodeProgram:
         return "no GPU was read since the start"
 
     def close(self) -> None:
-        """Write the state file, end the reader process and the connection to the kubelet; bounded in time."""
+        """Write state file and audit log, end the reader process and the connection to the kubelet; bounded in time."""
         if self._keeper is not None:
             self._keeper.close()
+        self._audit.close()
         self._pipeline.close()
 
     def _collect_and_remember(self) -> Snapshot:
@@ -211,6 +214,7 @@ class NodeProgram:
             pods=config.pods,
             virtual_gpus=config.processes.virtual_gpus,
             replicas=lambda: replica_sharing(config.replicas, config.mps_root),
+            audit=self._audit,
         )
 
     def _pods(self) -> KnownPods | None:

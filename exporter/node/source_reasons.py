@@ -4,6 +4,8 @@ Reasons of the reader process arrive through its pipe as texts, and those of sev
 """
 
 from exporter.node.attribution.device_lookup import UnmatchedReason
+from exporter.node.audit.reasons import SOURCE as AUDIT_LOG
+from exporter.node.audit.reasons import AuditReason
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.component_selection import SelectionReason
 from exporter.node.devices.health import HealthReason
@@ -19,7 +21,7 @@ from exporter.reason import Reason, find_reason
 
 def reason_of(source: str, value: str) -> Reason | None:
     """The reason with this label value on a problem of a source; None where no table has it."""
-    if isinstance(value, Reason):  # of what is read in this process: the kubelet and the state file
+    if isinstance(value, Reason):  # of what is read in this process: the kubelet, the state file and the audit log
         return value
     return find_reason(value, *_reasons_of(source))
 
@@ -40,6 +42,8 @@ def _reasons_of(source: str) -> tuple[type[Reason], ...]:
         return (StateFileReason,)
     if source == PROCESSES:
         return (ProcessReason,)
+    if source == AUDIT_LOG:
+        return (AuditReason,)
     if source == "simulated":
         from exporter.node.simulation.source import SimulationReason  # noqa: PLC0415 - for simulated nodes only
 

@@ -12,7 +12,8 @@ from exporter.cluster.scheduling.node_selection import taint_text
 from exporter.cluster.scheduling.node_signals import Signal, signals, taint_signals
 from exporter.cluster.view import ClusterView
 from exporter.commands.explain.sources import ObjectSource
-from exporter.commands.explain.text import aligned, as_json, lines, not_seen_text
+from exporter.commands.explain.text import as_json, lines, not_seen_text
+from exporter.commands.terminal import aligned
 from exporter.config import ConfigError
 
 _NVIDIA_DEVICE = ("feature.node.kubernetes.io/pci-10de.present", "feature.node.kubernetes.io/pci-0302_10de.present")

@@ -7,8 +7,9 @@ from exporter.cluster.scheduling.capacity import Capacity, capacities
 from exporter.cluster.scheduling.overview import PendingWork, pending_work
 from exporter.cluster.view import ClusterView
 from exporter.commands.explain.sources import ObjectSource
-from exporter.commands.explain.text import aligned, amounts, as_json, lines, not_seen_text
+from exporter.commands.explain.text import amounts, as_json, lines, not_seen_text
 from exporter.commands.explain.watcher import WatcherAnswer
+from exporter.commands.terminal import aligned
 from exporter.config import ConfigError
 from exporter.time_text import age, utc
 

@@ -12,12 +12,6 @@ def lines(found: Iterable[str]) -> str:
     return "".join(printable(line) + "\n" for line in found)
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align the columns of a table to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-
-
 def not_seen_text(not_seen: Sequence[str]) -> list[str]:
     """Name what could not be read; nothing where everything could."""
     if not not_seen:

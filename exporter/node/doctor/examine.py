@@ -5,6 +5,7 @@ from itertools import chain
 
 from exporter.node.config import NodeConfig
 from exporter.node.doctor import (
+    audit,
     counters,
     device_files,
     driver,
@@ -25,7 +26,10 @@ from exporter.node.doctor.reasons import DoctorReason
 CHECKS: tuple[Check, ...] = tuple(
     chain.from_iterable(
         area.CHECKS
-        for area in (driver, device_files, libraries, privileges, sources, counters, kubernetes, pods, pod_labels, port)
+        for area in (
+            *(driver, device_files, libraries, privileges, sources, counters),
+            *(kubernetes, pods, pod_labels, audit, port),
+        )
     )
 )
 """In the order of dependency: the first that fails is the cause to look at first."""

@@ -63,9 +63,9 @@ class PodDecoder:
         return key in self._options.labels or scheduler_names.is_group(key)
 
     def _annotations(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Those that schedulers write, as a whole or not at all, and those that become labels, up to a length."""
+        """Those with a meaning, as a whole or not at all, and those that become labels, up to a length."""
         for key, value in given.items():
-            if key in scheduler_names.ANNOTATIONS:
+            if key in scheduler_names.ANNOTATIONS or key in self._options.noted_annotations:
                 if len(value) <= MAX_ANNOTATION:
                     yield key, value
             elif key in self._options.annotations:

@@ -22,6 +22,8 @@ class PodOptions:
     """The labels of pods that become labels of DCGM-named series."""
     annotations: NamePatterns = NamePatterns()  # noqa: RUF009 - likewise
     """The annotations of pods that become labels of these series too."""
+    noted_annotations: frozenset[str] = frozenset()
+    """The annotations that the audit log has, whether or not they become labels."""
     uid: bool = False
     """Whether these series have the label `pod_uid`."""
     kubelet: ServiceAccount = ServiceAccount("")  # noqa: RUF009 - it does not change
@@ -29,7 +31,13 @@ class PodOptions:
 
 
 _EVERY_NAME = (".",)
-_ASKING = ("kubernetes-enable-pod-labels", "kubernetes-enable-pod-uid", "pod-labels", "pod-annotations")
+_ASKING = (
+    "kubernetes-enable-pod-labels",
+    "kubernetes-enable-pod-uid",
+    "pod-labels",
+    "pod-annotations",
+    "audit-annotations",
+)
 
 
 def pod_options(arguments: Arguments, environment: Mapping[str, str]) -> PodOptions:
@@ -43,6 +51,7 @@ def pod_options(arguments: Arguments, environment: Mapping[str, str]) -> PodOpti
         source=source if arguments.kubernetes else "off",
         labels=labels,
         annotations=NamePatterns.whole(arguments.pod_annotations),
+        noted_annotations=frozenset(arguments.audit_annotations),
         uid=arguments.kubernetes_enable_pod_uid,
         kubelet=_kubelet(arguments, environment),
     )

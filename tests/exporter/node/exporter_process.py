@@ -255,8 +255,12 @@ def running_exporter(
     embedded: bool = False,
     prefix: tuple[str, ...] = (),
     has_activity: bool = True,
+    apart: bool = False,
 ) -> Iterator[RunningExporter]:
-    """A node exporter that is being scraped; without `ready`, libraries and kubelet are not there yet."""
+    """A node exporter that is being scraped; without `ready`, libraries and kubelet are not there yet.
+
+    Its output is in the file `log`; with `apart`, standard output is in the file `stdout`.
+    """
     (folder / "lib").mkdir()
     loaded = load(scenario)
     table = ScenarioTable(loaded, folder / "table", listening=EngineSocket(folder / "engine.sock"))
@@ -269,7 +273,8 @@ def running_exporter(
         stack.callback(kubelet.stop)
         log = stack.enter_context((folder / "log").open("wb"))
         arguments = [*prefix, *command(folder, source, *more, embedded=embedded)]
-        process = subprocess.Popen(arguments, env=environment(folder), stderr=log, stdout=log)
+        output = stack.enter_context((folder / "stdout").open("wb")) if apart else log
+        process = subprocess.Popen(arguments, env=environment(folder), stderr=log, stdout=output)
         stack.callback(_end, process)
         scraper = Scraper(_port(folder / "log", process), source)
         thread = threading.Thread(target=scraper.run, name="scraper")

@@ -72,7 +72,7 @@ def allocated(name, device_id, resource=GPU):
 class PodNode:
     """Makes collections; `api` and `kubelet.rows` are what the node is asked about."""
 
-    def __init__(self, folder, *flags, gpus=2, api=None):
+    def __init__(self, folder, *flags, gpus=2, api=None, **more):
         """`api` is a server that is started already, which then answers for the kubelet."""
         scenario = folder / "scenario.json"
         devices = [gpu_spec(n, uuid=uuid(n), fields={"203": 80 + n}) for n in range(gpus)]
@@ -92,7 +92,7 @@ class PodNode:
         self.known = None
         if config.pods.source != "off":
             self.known = pods_of_node(config.pods, config.service_account, config.style.hostname, GpuResources())
-        self.flow = flow_over(source, self.kubelet, COUNTERS, known_pods=self.known, pods=config.pods)
+        self.flow = flow_over(source, self.kubelet, COUNTERS, known_pods=self.known, pods=config.pods, **more)
 
     def close(self):
         self.flow.pipeline.close()

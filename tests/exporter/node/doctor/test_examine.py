@@ -87,7 +87,7 @@ def test_checks_come_in_the_order_of_dependency():
     areas = list(dict.fromkeys(check.area for check in CHECKS))
     assert areas == [
         *("driver", "device files", "libraries", "privileges"),
-        *("sources", "configuration", "kubernetes", "serving"),
+        *("sources", "configuration", "kubernetes", "audit log", "serving"),
     ]
     assert len({(check.area, check.name) for check in CHECKS}) == len(CHECKS)
 
