@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.audit import PODS, audit_section
 from bench.cardinality import cardinality_section
 from bench.churn import churn_section
 from bench.dense import FIELDS, dense_section
@@ -40,9 +41,10 @@ class Size:
     dense_fields: int = FIELDS
     settle: float = 4.0
     starts: int = 3
+    pods: int = PODS
 
 
-QUICK = Size(repetitions=20, scrapes=20, collections=200, kills=2, reads=3, settle=1.0, starts=1)
+QUICK = Size(repetitions=20, scrapes=20, collections=200, kills=2, reads=3, settle=1.0, starts=1, pods=100)
 
 
 def sections(
@@ -69,6 +71,7 @@ def sections(
         yield cardinality_section()
         yield growth_section(whole, readings, size.collections)
         yield churn_section(size.collections, size.kills)
+        yield audit_section(size.pods)
 
 
 def _about() -> str:

@@ -13,7 +13,7 @@ from exporter.node.devices.field import fields
 
 pytestmark = pytest.mark.bench
 
-TINY = Size(repetitions=8, scrapes=4, collections=20, kills=1, reads=1, dense_fields=4, settle=0.2, starts=1)
+TINY = Size(repetitions=8, scrapes=4, collections=20, kills=1, reads=1, dense_fields=4, settle=0.2, starts=1, pods=200)
 COLLECTION = (
     "reader: library call",
     "reader: decode records",
@@ -68,9 +68,10 @@ CHANGES = (
     "after 1 kills of the reader process: more descriptors",
     "after 1 kills of the reader process: more threads",
 )
+AUDIT = ("size of a day: 8 GPUs, 2,000 pods", "CPU of noting and writing")
 EXPECTED = (
     COLLECTION, SCRAPES, MEMORY, EXPOSITION, COLLECTION, SCRAPES, EXPOSITION, ("slowest of 1 reads",), REPLICAS,
-    CARDINALITY, GROWTH, CHANGES,
+    CARDINALITY, GROWTH, CHANGES, AUDIT,
 )  # fmt: skip
 
 
@@ -105,7 +106,13 @@ def test_of_each_device_dcgm_exporter_has_its_series_for_every_pod_of_the_day():
 
 @pytest.mark.bench
 def test_changes_leave_nothing_behind(measured):
-    assert not [row.what for row in measured[-1].rows if "more" in row.what and row.over]
+    assert not [row.what for row in measured[-2].rows if "more" in row.what and row.over]
+
+
+@pytest.mark.bench
+def test_a_day_of_the_audit_log_keeps_its_budget_of_bytes(measured):
+    size = measured[-1].rows[0]
+    assert 1 < size.value < size.budget
 
 
 @pytest.mark.bench
