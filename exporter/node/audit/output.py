@@ -68,7 +68,10 @@ class AuditStream:
         """How many bytes of the lines that failed had been taken: a line must not come twice in part."""
 
     def open(self) -> Opened:
-        """Nothing can be read back."""
+        """Nothing can be read back. A line of which only a part was written ends here, and is none."""
+        if self._sent:
+            self._operations.write(self._descriptor, b"\n")
+            self._sent = 0
         return Opened(None)
 
     def changed(self) -> bool:

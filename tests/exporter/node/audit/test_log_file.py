@@ -191,6 +191,20 @@ def test_a_stream_that_takes_a_part_gets_the_rest_and_nothing_twice():
         assert file.read() == b"one line\nanother line\na third one\n"
 
 
+def test_a_stream_that_is_begun_again_ends_a_line_that_it_has_in_part():
+    read, write = os.pipe()
+    disk = Failing(3)
+    stream = AuditStream(write, disk)
+    with pytest.raises(OSError, match="space"):
+        stream.append(b"one line\n")
+    disk.room = 100
+    stream.open()
+    stream.append(b"another line\n")
+    os.close(write)
+    with os.fdopen(read, "rb") as file:
+        assert file.read() == b"one\nanother line\n"
+
+
 def test_a_rotated_file_that_is_there_already_is_not_replaced(path):
     written(path)
     file = AuditFile(path, 1, 0)
