@@ -1,15 +1,21 @@
-"""DRA objects: what is decoded of DeviceClasses, ResourceSlices, ResourceClaims and their templates, and their records.
-
-Versions v1, v1beta2 and v1beta1 of resource.k8s.io differ in where the fields of a device and of a request are.
-"""
+"""DRA objects: what is decoded of DeviceClasses and claim templates, and the records of these, of slices and claims."""
 
 import re
 from collections.abc import Iterable
 from sys import intern
-from typing import Any
 
 import msgspec
 
+from exporter.api_objects.device_claims import (
+    WireClaimSpec,
+    WireCounterSet,
+    WireDevice,
+    WirePool,
+    WireResourceClaim,
+    WireResourceSlice,
+    WireResult,
+    WireSliceSpec,
+)
 from exporter.api_objects.wire import ObjectMeta
 from exporter.cluster.kubernetes.quantity import amount
 from exporter.cluster.kubernetes.records import Amounts
@@ -89,99 +95,8 @@ class WireDeviceClass(msgspec.Struct, gc=False):
     spec: _ClassSpec | None = None
 
 
-class _Taint(msgspec.Struct, gc=False):
-    effect: str = ""
-
-
-class _Counter(msgspec.Struct, gc=False):
-    value: str | float = 0
-
-
-class _CounterSet(msgspec.Struct, gc=False, rename="camel"):
-    name: str = ""
-    """In a slice's own counters."""
-    counter_set: str = ""
-    """In what a device consumes."""
-    counters: dict[str, _Counter] | None = None
-
-
-class _Basic(msgspec.Struct, gc=False, rename="camel"):
-    attributes: dict[str, Any] | None = None
-    taints: list[_Taint] | None = None
-    consumes_counters: list[_CounterSet] | None = None
-
-
-class _Device(_Basic, gc=False, rename="camel"):
-    name: str = ""
-    basic: _Basic | None = None
-
-
-class _Pool(msgspec.Struct, gc=False):
-    name: str = ""
-    generation: int = 0
-
-
-class _SliceSpec(msgspec.Struct, gc=False, rename="camel"):
-    driver: str = ""
-    pool: _Pool | None = None
-    node_name: str | None = None
-    devices: list[_Device] | None = None
-    shared_counters: list[_CounterSet] | None = None
-
-
-class WireResourceSlice(msgspec.Struct, gc=False):
-    metadata: ObjectMeta
-    spec: _SliceSpec | None = None
-
-
-class _Exact(msgspec.Struct, gc=False, rename="camel"):
-    device_class_name: str | None = None
-    count: int | None = None
-    admin_access: bool | None = None
-
-
-class _Request(_Exact, gc=False, rename="camel"):
-    name: str = ""
-    exactly: _Exact | None = None
-    first_available: list[_Exact] | None = None
-
-
-class _Devices(msgspec.Struct, gc=False):
-    requests: list[_Request] | None = None
-
-
-class _ClaimSpec(msgspec.Struct, gc=False):
-    devices: _Devices | None = None
-
-
-class _Result(msgspec.Struct, gc=False, rename="camel"):
-    request: str = ""
-    driver: str = ""
-    pool: str = ""
-    device: str = ""
-    admin_access: bool | None = None
-
-
-class _Results(msgspec.Struct, gc=False):
-    results: list[_Result] | None = None
-
-
-class _Allocation(msgspec.Struct, gc=False):
-    devices: _Results | None = None
-
-
-class _ClaimStatus(msgspec.Struct, gc=False):
-    allocation: _Allocation | None = None
-
-
-class WireResourceClaim(msgspec.Struct, gc=False):
-    metadata: ObjectMeta
-    spec: _ClaimSpec | None = None
-    status: _ClaimStatus | None = None
-
-
 class _TemplateSpec(msgspec.Struct, gc=False):
-    spec: _ClaimSpec | None = None
+    spec: WireClaimSpec | None = None
 
 
 class WireClaimTemplate(msgspec.Struct, gc=False):
@@ -201,10 +116,10 @@ def device_class(decoded: WireDeviceClass, gpus: GpuResources) -> DeviceClass:
 
 def resource_slice(decoded: WireResourceSlice) -> ResourceSlice | None:
     """Convert a ResourceSlice of one node; return None for devices that several nodes can reach."""
-    spec = decoded.spec or _SliceSpec()
+    spec = decoded.spec or WireSliceSpec()
     if not spec.node_name:
         return None
-    pool = spec.pool or _Pool()
+    pool = spec.pool or WirePool()
     devices = tuple(_device(each) for each in spec.devices or ())
     return ResourceSlice(
         intern(spec.driver),
@@ -216,17 +131,12 @@ def resource_slice(decoded: WireResourceSlice) -> ResourceSlice | None:
     )
 
 
-def _device(decoded: _Device) -> ClaimableDevice:
-    basic = decoded.basic or _Basic()
-    attributes = decoded.attributes or basic.attributes or {}
-    kind = next((value for key, value in attributes.items() if key.rpartition("/")[2] == "type"), None)
-    tainted = any(each.effect in _KEEPING_AWAY for each in decoded.taints or basic.taints or ())
-    text = kind.get("string") if isinstance(kind, dict) else None
-    consumes = _counters(decoded.consumes_counters or basic.consumes_counters)
-    return ClaimableDevice(intern(decoded.name), intern(text if isinstance(text, str) else ""), tainted, consumes)
+def _device(decoded: WireDevice) -> ClaimableDevice:
+    kind, tainted = intern(decoded.text("type")), decoded.tainted(_KEEPING_AWAY)
+    return ClaimableDevice(intern(decoded.name), kind, tainted, _counters(decoded.consumed()))
 
 
-def _counters(sets: list[_CounterSet] | None) -> CounterAmounts:
+def _counters(sets: list[WireCounterSet] | None) -> CounterAmounts:
     """Read counters. Raises ValueError for one that is no quantity."""
     return tuple(
         (intern(each.name or each.counter_set), intern(name), int(amount(counter.value) * 1000))
@@ -237,9 +147,7 @@ def _counters(sets: list[_CounterSet] | None) -> CounterAmounts:
 
 def resource_claim(decoded: WireResourceClaim) -> ResourceClaim:
     """Convert a ResourceClaim."""
-    allocation = decoded.status.allocation if decoded.status else None
-    results = (allocation and allocation.devices and allocation.devices.results) or ()
-    given = [each for each in results if not each.admin_access]
+    given = [each for each in decoded.results() if not each.admin_access]
     meta = decoded.metadata
     return ResourceClaim(
         intern(meta.namespace),
@@ -255,12 +163,12 @@ def claim_template(decoded: WireClaimTemplate) -> ResourceClaim:
     return ResourceClaim(intern(meta.namespace), meta.name, _requests(decoded.spec.spec if decoded.spec else None, ()))
 
 
-def _requests(spec: _ClaimSpec | None, results: Iterable[_Result]) -> Amounts:
+def _requests(spec: WireClaimSpec | None, results: Iterable[WireResult]) -> Amounts:
     """Sum devices by DeviceClass. Of alternatives the first counts, and of `All` devices those that were allocated."""
     sums: dict[str, int] = {}
     allocated = [each.request.partition("/")[0] for each in results]
-    for request in (spec.devices.requests if spec and spec.devices else None) or ():
-        exact = request.exactly or (request.first_available[0] if request.first_available else request)
+    for request in spec.requests() if spec else ():
+        exact = request.exact()
         if exact.device_class_name and not exact.admin_access:
             count = exact.count or allocated.count(request.name) or 1
             sums[exact.device_class_name] = sums.get(exact.device_class_name, 0) + count

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from exporter.api_objects import device_claims
 from exporter.cluster.config import Keys
 from exporter.cluster.kubernetes import autoscaler_status, controllers, conversion, devices, events, node_pools, wire
 from exporter.cluster.kubernetes.decode import ObjectCodec
@@ -80,9 +81,9 @@ def _of_the_core(gpus: GpuResources, keys: Keys) -> dict[str, _Form]:
 
 
 def _of_devices(gpus: GpuResources) -> dict[str, _Form]:
-    claims = ObjectCodec(devices.WireResourceClaim, devices.resource_claim)
+    claims = ObjectCodec(device_claims.WireResourceClaim, devices.resource_claim)
     templates = ObjectCodec(devices.WireClaimTemplate, devices.claim_template)
-    slices = ObjectCodec(devices.WireResourceSlice, devices.resource_slice)
+    slices = ObjectCodec(device_claims.WireResourceSlice, devices.resource_slice)
     classes = ObjectCodec(devices.WireDeviceClass, lambda decoded: devices.device_class(decoded, gpus))
     return {
         "resourceclaims": _Form("ResourceClaim", claims),

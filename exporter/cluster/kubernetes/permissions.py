@@ -7,6 +7,7 @@ where that is missing, or the API server does not serve it, only what the part s
 
 from dataclasses import dataclass
 
+from exporter.api_objects.device_claims import DRA_GROUP, DRA_VERSIONS
 from exporter.cluster.kubernetes import autoscaler_status
 
 LEASE = "gpugauge-cluster"
@@ -73,13 +74,13 @@ WATCHED = (
     ),
     Part(
         "Dynamic resource allocation",
-        "resource.k8s.io",
+        DRA_GROUP,
         ("resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses"),
         "Pods that ask for GPUs through ResourceClaims, and the GPUs of nodes that offer them so.",
         "What ResourceClaims ask for (pods that run with them are missing, pending ones have the resource "
         "`resourceclaim`), the reason `claim`, the capacity of nodes whose GPUs a DRA driver offers, and "
         "`gpugauge_node_device_plugin_registered`.",
-        versions=("v1", "v1beta2", "v1beta1"),
+        versions=DRA_VERSIONS,
     ),
     Part(
         "Controllers",
