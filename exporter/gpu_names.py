@@ -14,6 +14,8 @@ OTHER_VENDORS = ("amd.com/", "gpu.intel.com/", "intel.com/")
 """What resources of AMD's and Intel's device plugins begin with."""
 RESERVATION_NAMESPACES = ("kai-resource-reservation", "runai-reservation")
 """Where KAI (since 0.6) and Run:ai keep a pod for each GPU whose parts they give out: it occupies the GPU."""
+MONITORING_NAMESPACES = ("gpu-operator", "gpugauge")
+"""Where pods have GPUs through ResourceClaims for monitoring alone: the GPU Operator's, and our own."""
 GPU_FRACTION = "gpu-fraction"
 """The resource of a pod that asks KAI or Run:ai for a part of a GPU, by annotations and not by a device resource."""
 _GPU_RESOURCE = re.compile(

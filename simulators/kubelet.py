@@ -28,7 +28,7 @@ KubeletAllocation = tuple[str, str, str, str, Iterable[str]]
 """Namespace, pod, container, resource, device ids; no ids for a container without devices.
 
 An id given twice is listed twice, as for a device near two NUMA nodes. A resource without a slash is the driver of a
-ResourceClaim, its ids are `<pool>/<device>`.
+ResourceClaim, its ids are `<pool>/<device>`; after that, `@<claim>` names the claim and `#<share id>` its share.
 """
 
 OfferedDevices = tuple[str, Iterable[str]]
@@ -149,7 +149,12 @@ class SimulatedKubelet:
             listed = pods.setdefault((namespace, pod), api.PodResources(name=pod, namespace=namespace))
             entry = _container(listed, container)
             for device_id in self._shuffled(ids):
-                _add_device(entry, resource, device_id)
+                if "/" in resource:
+                    device = api.ContainerDevices(resource_name=resource, device_ids=[device_id])
+                    entry.devices.append(device.SerializeToString())
+                else:
+                    claim = _claim(listed, container, resource, device_id)
+                    entry.dynamic_resources.append(claim.SerializeToString())
         return api.ListPodResourcesResponse(pod_resources=self._shuffled(pods.values()))
 
     def _shuffled(self, items: Iterable[T]) -> list[T]:
@@ -226,12 +231,11 @@ def _container(pod: api.PodResources, name: str) -> api.ContainerResources:
     return pod.containers.add(name=name)
 
 
-def _add_device(container: api.ContainerResources, resource: str, device_id: str) -> None:
-    if "/" in resource:
-        entry = api.ContainerDevices(resource_name=resource, device_ids=[device_id])
-        container.devices.append(entry.SerializeToString())
-        return
+def _claim(pod: api.PodResources, container: str, driver: str, device_id: str) -> api.DynamicResource:
+    """A claim with one device; its name is that of the pod and the container where none is given."""
+    device_id, _, share = device_id.partition("#")
+    device_id, _, name = device_id.partition("@")
     pool, _, device = device_id.partition("/")
-    claim = api.DynamicResource(claim_name=f"{container.name}-claim")
-    claim.claim_resources.add(driver_name=resource, pool_name=pool, device_name=device)
-    container.dynamic_resources.append(claim.SerializeToString())
+    claim = api.DynamicResource(claim_name=name or f"{pod.name}-{container}", claim_namespace=pod.namespace)
+    claim.claim_resources.add(driver_name=driver, pool_name=pool, device_name=device, share_id=share)
+    return claim

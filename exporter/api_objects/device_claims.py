@@ -14,7 +14,7 @@ DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 """Those that are understood, the preferred one first."""
 
 
-class WireTaint(msgspec.Struct, gc=False):
+class WireDeviceTaint(msgspec.Struct, gc=False):
     effect: str = ""
 
 
@@ -30,35 +30,33 @@ class WireCounterSet(msgspec.Struct, gc=False, rename="camel"):
     counters: dict[str, WireCounter] | None = None
 
 
-class WireBasic(msgspec.Struct, gc=False, rename="camel"):
+class WireAboutDevice(msgspec.Struct, gc=False, rename="camel"):
     attributes: dict[str, Any] | None = None
-    taints: list[WireTaint] | None = None
+    taints: list[WireDeviceTaint] | None = None
     consumes_counters: list[WireCounterSet] | None = None
-
-
-class WireDevice(msgspec.Struct, gc=False, rename="camel"):
-    name: str = ""
-    attributes: dict[str, Any] | None = None
-    taints: list[WireTaint] | None = None
-    consumes_counters: list[WireCounterSet] | None = None
+    """What it takes of the counters that devices of its slice share, as MIG devices of one GPU do."""
     allow_multiple_allocations: bool | None = None
-    basic: WireBasic | None = None
-    """v1beta1 has attributes, taints and counters in here."""
+
+
+class WireDevice(WireAboutDevice, gc=False, rename="camel"):
+    name: str = ""
+    basic: WireAboutDevice | None = None
+    """v1beta1 has everything but the name in here."""
+
+    def about(self) -> WireAboutDevice:
+        """Everything but the name."""
+        return self.basic or self
 
     def text(self, attribute: str) -> str:
         """An attribute that is a text, by its name without a domain; empty where there is none."""
-        attributes = self.attributes or (self.basic and self.basic.attributes) or {}
+        attributes = self.about().attributes or {}
         found = next((value for key, value in attributes.items() if key.rpartition("/")[2] == attribute), None)
         text = found.get("string") if isinstance(found, dict) else None
         return text if isinstance(text, str) else ""
 
     def tainted(self, effects: frozenset[str]) -> bool:
         """Whether it has a taint with one of these effects."""
-        return any(each.effect in effects for each in self.taints or (self.basic and self.basic.taints) or ())
-
-    def consumed(self) -> list[WireCounterSet]:
-        """What it takes of the counters that devices of its slice share, as MIG devices of one GPU do."""
-        return self.consumes_counters or (self.basic and self.basic.consumes_counters) or []
+        return any(each.effect in effects for each in self.about().taints or ())
 
 
 class WirePool(msgspec.Struct, gc=False):

@@ -3,7 +3,7 @@
 from exporter.flags.cluster import RESOURCE_NAMES
 from exporter.flags.flag import Flag
 from exporter.flags.values import BOOLEAN, NAMES, RESOURCE_PATTERNS, text_value
-from exporter.gpu_names import RESERVATION_NAMESPACES
+from exporter.gpu_names import MONITORING_NAMESPACES, RESERVATION_NAMESPACES
 
 KUBELET_ROOT = "/var/lib/kubelet"
 ATTRIBUTION = (
@@ -39,6 +39,14 @@ ATTRIBUTION = (
         "shared, and their users are not known",
         variable="GPUGAUGE_RESERVATION_NAMESPACES",
         default=",".join(RESERVATION_NAMESPACES),
+    ),
+    Flag(
+        "monitoring-namespaces",
+        NAMES,
+        "namespaces whose pods have GPUs through ResourceClaims for monitoring alone (admin access) and so are never "
+        "users; not used where the claims themselves are read, which say it",
+        variable="GPUGAUGE_MONITORING_NAMESPACES",
+        default=",".join(MONITORING_NAMESPACES),
     ),
     Flag(
         "hpc-job-mapping-dir",

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options, web_warnings
 from exporter.gpu_names import ResourcePatterns, gpu_resources
-from exporter.node.attribution.attribute import AttributionRules
 from exporter.node.attribution.mps import ReplicaChoice
+from exporter.node.attribution.rules import AttributionRules
 from exporter.node.audit.options import AuditOptions, audit_options
 from exporter.node.config_file.content import FieldList, NodeConfigFile
 from exporter.node.dcgm.host_engine.address import AddressError, parse_address
@@ -74,6 +74,7 @@ class NodeConfig:
     index_resources: tuple[str, ...]
     """Resource names whose device ids are indices."""
     reservation_namespaces: tuple[str, ...]
+    monitoring_namespaces: tuple[str, ...]
     selections: ComponentSelections
     devices: Selection
     """Of which devices DCGM-named series are exposed."""
@@ -115,6 +116,7 @@ class NodeConfig:
             gpus=gpu_resources(self.resource_names),
             indexed=ResourcePatterns(self.index_resources),
             reservation_namespaces=frozenset(self.reservation_namespaces),
+            monitoring_namespaces=frozenset(self.monitoring_namespaces),
         )
 
     @property
@@ -153,6 +155,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         resource_names=arguments.nvidia_resource_names,
         index_resources=arguments.index_resource_names,
         reservation_namespaces=arguments.reservation_namespaces,
+        monitoring_namespaces=arguments.monitoring_namespaces,
         selections=ComponentSelections(arguments.switch_devices, arguments.cpu_devices),
         devices=arguments.devices,
         jobs_folder=Path(arguments.hpc_job_mapping_dir) if arguments.hpc_job_mapping_dir else None,

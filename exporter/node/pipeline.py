@@ -15,7 +15,7 @@ from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.metric import Family, LabelPairs
 from exporter.node.attribution import hpc_jobs
 from exporter.node.attribution.allocation import Allocations, LastKnownAllocations
-from exporter.node.attribution.attribute import Attribution, AttributionRules, ReplicaSharing
+from exporter.node.attribution.attribute import Attribution
 from exporter.node.attribution.hpc_job_files import NAME as JOBS
 from exporter.node.attribution.hpc_job_files import JobFiles, JobFilesReader
 from exporter.node.attribution.hpc_jobs import Jobs, job_info, with_job
@@ -23,6 +23,7 @@ from exporter.node.attribution.metrics import AttributionCache
 from exporter.node.attribution.normalized_metrics import NormalizedMetrics
 from exporter.node.attribution.offer_reader import OfferInCollections, OfferReader
 from exporter.node.attribution.pod_metadata import PodMetadata
+from exporter.node.attribution.rules import AttributionRules, ReplicaSharing
 from exporter.node.attribution.state_seconds import StateSeconds
 from exporter.node.audit.audit_log import NO_AUDIT_LOG, AuditLog, KnownOfPods
 from exporter.node.devices.component_labels import ComponentLabelCache

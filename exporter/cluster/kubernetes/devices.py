@@ -133,7 +133,7 @@ def resource_slice(decoded: WireResourceSlice) -> ResourceSlice | None:
 
 def _device(decoded: WireDevice) -> ClaimableDevice:
     kind, tainted = intern(decoded.text("type")), decoded.tainted(_KEEPING_AWAY)
-    return ClaimableDevice(intern(decoded.name), kind, tainted, _counters(decoded.consumed()))
+    return ClaimableDevice(intern(decoded.name), kind, tainted, _counters(decoded.about().consumes_counters))
 
 
 def _counters(sets: list[WireCounterSet] | None) -> CounterAmounts:

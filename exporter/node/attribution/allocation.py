@@ -17,6 +17,18 @@ OTHERS_UNKNOWN = f"{UNLISTED}any"
 """Stands for every device that was given to a container without anything that says so."""
 
 
+class ClaimName(NamedTuple):
+    """The ResourceClaim (DRA) through which a container was given a device; empty for a device plugin's device."""
+
+    namespace: str = ""
+    name: str = ""
+    share_id: str = ""
+    """Which share of the device the claim has, where several claims can have one; else empty."""
+
+
+NO_CLAIM = ClaimName()
+
+
 class Allocation(NamedTuple):
     """One device id of one resource, given to one container.
 
@@ -33,6 +45,7 @@ class Allocation(NamedTuple):
     pod_uid: str = ""
     placed: bool = False
     """Whether a scheduler has stated it that chooses GPUs or gives out parts of them, and not the kubelet."""
+    claim: ClaimName = NO_CLAIM
 
 
 Allocations = tuple[Allocation, ...]

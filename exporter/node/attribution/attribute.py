@@ -3,24 +3,25 @@
 Every (device, container) pair becomes a series of `gpugauge_allocation_info`, shared or not. The series of a device
 carry a pod's labels only if that pod alone has the device: exclusively, or passed through to a virtual machine. Those
 of a GPU instance with several compute instances do if one pod has all of them that are allocated. A device is shared
-through replicas (several ids for one device, by time-slicing or MPS) or fractions: shares that HAMi or Volcano numbers,
-or parts of a GPU that KAI or Run:ai gives out and for which a reservation pod occupies it.
+through replicas (several ids for one device, by time-slicing or MPS), through ResourceClaims (several pods have one
+claim, or claims have shares of it) or fractions: shares that HAMi or Volcano numbers, or parts of a GPU that KAI or
+Run:ai gives out and for which a reservation pod occupies it.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from exporter.gpu_names import RESERVATION_NAMESPACES, GpuResources, ResourcePatterns, resource_label
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.device_id import Share, names_gpu, placed_by_scheduler, reference
 from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
+from exporter.node.attribution.matching import MatchedAllocation, Matches, matched_allocations
+from exporter.node.attribution.rules import DEFAULT_RULES, AttributionRules
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
+from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge
 
-ReplicaSharing = Literal["time-slicing", "mps"]
-Sharing = Literal["exclusive", "time-slicing", "mps", "fraction", "passthrough", "unknown"]
+Sharing = Literal["exclusive", "time-slicing", "mps", "dra-shared", "fraction", "passthrough", "unknown"]
 
 
 class PodContainer(NamedTuple):
@@ -85,30 +86,16 @@ class Attribution:
         return tuple(state.container for state in self.states)
 
 
-@dataclass(frozen=True, slots=True)
-class AttributionRules:
-    """Settings of attribution: what cannot be read from the node."""
-
-    gpus: GpuResources = field(default_factory=GpuResources)
-    """Which resource names mean GPUs."""
-    replicas: ReplicaSharing = "time-slicing"
-    """How the device plugin shares a GPU between replicas: device ids do not show it."""
-    indexed: ResourcePatterns = field(default_factory=ResourcePatterns)
-    """The resources whose device ids are indices of NVML."""
-    reservation_namespaces: frozenset[str] = frozenset(RESERVATION_NAMESPACES)
-    """Where reservation pods of schedulers are, which give out parts of the GPUs that these occupy."""
-
-
-DEFAULT_RULES = AttributionRules()
-
-
 def attribute(
     inventory: tuple[Device, ...],
     allocations: Allocations | None,
     rules: AttributionRules = DEFAULT_RULES,
     down: Collection[str] = (),
+    dra: DraKnowledge = NO_KNOWLEDGE,
 ) -> Attribution:
     """Find the containers that each device is allocated to. `down` are the UUIDs of GPUs that cannot be read now.
+
+    `dra` is what is known of devices of ResourceClaims.
 
     Every state is unknown when `allocations` is None (attribution is off, or the kubelet's answer is unknown), and
     when no device was read: then every id would look unmatched.
@@ -116,7 +103,7 @@ def attribute(
     if allocations is None or not inventory:
         return Attribution(inventory, (AllocationState(),) * len(inventory))
     lookup = DeviceLookup(inventory, down)
-    found = _match(allocations, lookup, rules)
+    found = matched_allocations(allocations, lookup, rules, dra)
     uncertain = found.uncertain(lookup)
     states = []
     for position, device in enumerate(inventory):
@@ -129,59 +116,7 @@ def attribute(
     return Attribution(inventory, tuple(states), containers, _counts(found.unmatched))
 
 
-class _MatchedAllocation(NamedTuple):
-    """An allocation whose device is in the inventory."""
-
-    container: PodContainer
-    resource: str
-    share: Share
-    replica: str
-    reserved: bool
-    """Whether the container is that of a reservation pod, which never uses the device."""
-    placed: bool
-    """Whether the scheduler has stated it, which gives out the device or its parts."""
-
-
-@dataclass(slots=True)
-class _Matches:
-    """What the kubelet's allocations mean."""
-
-    matched: dict[int, list[_MatchedAllocation]] = field(default_factory=dict)
-    """By position of their device."""
-    unmatched: dict[tuple[str, str], Unmatched] = field(default_factory=dict)
-    """What is known of the ids that match no device, by (resource, id)."""
-    placed_elsewhere: bool = False
-    """Whether containers may be on other GPUs than their ids say."""
-
-    def of(self, positions: Iterable[int]) -> list[_MatchedAllocation]:
-        return [allocation for each in positions for allocation in self.matched.get(each, ())]
-
-    def uncertain(self, lookup: DeviceLookup) -> frozenset[int]:
-        """Positions of the devices that may be allocated although no id matches them."""
-        if self.placed_elsewhere:
-            return lookup.allocatable
-        return frozenset[int]().union(*(missing.candidates for missing in self.unmatched.values()))
-
-
-def _match(allocations: Allocations, lookup: DeviceLookup, rules: AttributionRules) -> _Matches:
-    matches = _Matches()
-    for allocation in sorted(set(allocations)):
-        if not names_gpu(allocation.resource, rules.gpus):
-            continue
-        resource, meant = resource_label(allocation.resource), reference(allocation, rules.indexed)
-        matches.placed_elsewhere |= not allocation.placed and placed_by_scheduler(allocation.resource, meant.share)
-        found = lookup.find(meant.target)
-        if isinstance(found, Unmatched):
-            matches.unmatched[resource, allocation.device_id] = lookup.narrowed(found, allocation.resource)
-            continue
-        container = PodContainer(allocation.namespace, allocation.pod, allocation.container, allocation.pod_uid)
-        reserved = allocation.namespace in rules.reservation_namespaces
-        matched = _MatchedAllocation(container, resource, meant.share, meant.replica, reserved, allocation.placed)
-        matches.matched.setdefault(found, []).append(matched)
-    return matches
-
-
-def _state(matched: list[_MatchedAllocation], rules: AttributionRules, *, uncertain: bool) -> AllocationState:
+def _state(matched: list[MatchedAllocation], rules: AttributionRules, *, uncertain: bool) -> AllocationState:
     if not matched:
         # An id that was not understood may mean this very device: then it is not certainly unallocated.
         return AllocationState(pods=None if uncertain else 0)
@@ -193,7 +128,7 @@ def _state(matched: list[_MatchedAllocation], rules: AttributionRules, *, uncert
     return AllocationState(_exclusive_container(matched, sharing), sharing, len(_pods(matched)))
 
 
-def _state_of_partitioned(device: Device, inside: list[_MatchedAllocation], rules: AttributionRules) -> AllocationState:
+def _state_of_partitioned(device: Device, inside: list[MatchedAllocation], rules: AttributionRules) -> AllocationState:
     """Find the state of a device that is partitioned into smaller ones, from the allocations of those.
 
     A GPU never carries the labels of the pods that have its MIG devices. A GPU instance carries a pod's labels when
@@ -204,11 +139,11 @@ def _state_of_partitioned(device: Device, inside: list[_MatchedAllocation], rule
     return AllocationState(_exclusive_container(inside, _sharing(inside, rules)))
 
 
-def _reserved(matched: Iterable[_MatchedAllocation]) -> bool:
+def _reserved(matched: Iterable[MatchedAllocation]) -> bool:
     return any(allocation.reserved for allocation in matched)
 
 
-def _sharing(matched: list[_MatchedAllocation], rules: AttributionRules) -> Sharing:
+def _sharing(matched: list[MatchedAllocation], rules: AttributionRules) -> Sharing:
     if _reserved(matched):
         return "fraction"
     shares = {allocation.share for allocation in matched}
@@ -217,25 +152,37 @@ def _sharing(matched: list[_MatchedAllocation], rules: AttributionRules) -> Shar
     share = shares.pop()
     if share == "replica":
         return rules.replicas
+    if share == "claim-share":
+        return "dra-shared"
     if share != "fraction" and len(_pods(matched)) > 1:
         # Older kubelets list finished pods too: which of the pods has the device now cannot be known.
-        return "unknown"
+        return "dra-shared" if _through_one_claim(matched) else "unknown"
     return share
 
 
-def _pods(matched: Iterable[_MatchedAllocation]) -> set[tuple[str, str, str]]:
-    return {(each.container.namespace, each.container.pod, each.container.pod_uid) for each in matched}
+def _through_one_claim(matched: Iterable[MatchedAllocation]) -> bool:
+    claims = {each.allocation.claim[:2] for each in matched}
+    return len(claims) == 1 and claims != {("", "")}
 
 
-def _exclusive_container(matched: list[_MatchedAllocation], sharing: Sharing) -> ExclusiveContainer:
+def _pods(matched: Iterable[MatchedAllocation]) -> set[tuple[str, str, str]]:
+    return {(each.namespace, each.pod, each.pod_uid) for each in (own.allocation for own in matched)}
+
+
+def _container(matched: MatchedAllocation) -> PodContainer:
+    allocation = matched.allocation
+    return PodContainer(allocation.namespace, allocation.pod, allocation.container, allocation.pod_uid)
+
+
+def _exclusive_container(matched: list[MatchedAllocation], sharing: Sharing) -> ExclusiveContainer:
     if sharing not in {"exclusive", "passthrough"}:
         return NO_CONTAINER
-    containers = {allocation.container for allocation in matched}
-    namespace, pod, name, _ = matched[0].container
+    containers = {_container(each) for each in matched}
+    namespace, pod, name, _ = _container(matched[0])
     return ExclusiveContainer(namespace, pod, name if len(containers) == 1 else "")
 
 
-def _per_container(position: int, matches: _Matches, rules: AttributionRules) -> Iterator[DeviceAllocation]:
+def _per_container(position: int, matches: Matches, rules: AttributionRules) -> Iterator[DeviceAllocation]:
     """Yield the containers that have the device. A reservation pod is never among them."""
     matched = matches.matched[position]
     sharing = _sharing(matched, rules)
@@ -243,7 +190,7 @@ def _per_container(position: int, matches: _Matches, rules: AttributionRules) ->
     for allocation in matched:
         if allocation.reserved:
             continue
-        own = replicas.setdefault((allocation.container, allocation.resource), set())
+        own = replicas.setdefault((_container(allocation), allocation.resource), set())
         if allocation.share in {"replica", "fraction"}:
             own.add(allocation.replica)
     for (container, resource), own in sorted(replicas.items()):

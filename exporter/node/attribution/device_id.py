@@ -14,12 +14,15 @@ from typing import Literal, NamedTuple
 
 from exporter.gpu_names import GPU_DRIVER, OTHER_VENDORS, VOLCANO, GpuResources, ResourcePatterns
 from exporter.node.attribution.allocation import UNLISTED, Allocation
+from exporter.node.dra.device import DraDevice
+from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge
+from exporter.node.dra.resource_slices import ClaimableKey
 
-Share = Literal["exclusive", "replica", "fraction", "passthrough"]
+Share = Literal["exclusive", "replica", "fraction", "claim-share", "passthrough"]
 """How a device is shared, as far as the id shows.
 
-Replica: one of several through time-slicing or MPS. Fraction: a share given by HAMi or Volcano. Passthrough: given to
-a virtual machine. Exclusive: the id shows no sharing.
+Replica: one of several through time-slicing or MPS. Fraction: a share given by HAMi or Volcano. Claim-share: one of
+those that ResourceClaims have of a device. Passthrough: given to a virtual machine. Exclusive: the id shows no sharing.
 """
 
 
@@ -69,9 +72,9 @@ class PciAddress:
 
 @dataclass(frozen=True, slots=True)
 class ClaimDevice:
-    """A device of a ResourceClaim, as `<pool>/<device>`: only the API server's ResourceSlices state which GPU it is."""
+    """A device of a ResourceClaim, with what is known of it."""
 
-    name: str
+    device: DraDevice
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,20 +200,35 @@ def names_gpu(resource: str, gpus: GpuResources) -> bool:
 _NO_RESOURCES = ResourcePatterns()
 
 
-def reference(allocation: Allocation, indexed: ResourcePatterns = _NO_RESOURCES) -> DeviceReference:
+def reference(
+    allocation: Allocation, indexed: ResourcePatterns = _NO_RESOURCES, dra: DraKnowledge = NO_KNOWLEDGE
+) -> DeviceReference:
     """Parse an allocation's device id by its resource; `indexed` are the resources whose ids are indices of NVML.
 
-    For a device of a ResourceClaim it is no device plugin's id.
+    For a device of a ResourceClaim it is no device plugin's id, and `dra` has what is known of it.
     """
     resource = allocation.resource
     if resource == GPU_DRIVER:
-        return DeviceReference(ClaimDevice(allocation.device_id))
+        return _claimed(allocation, dra.device(device_key(allocation)))
     if allocation.device_id.startswith(UNLISTED):
         return DeviceReference(UnlistedDevice(allocation.device_id))
     meant = parse(allocation.device_id, indices=resource in indexed)
     if resource.startswith(OTHER_VENDORS) and isinstance(meant.target, PciAddress | UnknownId):
         return DeviceReference(OtherVendorDevice(allocation.device_id))
     return meant
+
+
+def device_key(allocation: Allocation) -> ClaimableKey:
+    """What identifies the device of a ResourceClaim: a pool's name may have slashes, a device's has none."""
+    pool, _, name = allocation.device_id.rpartition("/")
+    return ClaimableKey(allocation.resource, pool, name)
+
+
+def _claimed(allocation: Allocation, device: DraDevice) -> DeviceReference:
+    if device.type == "vfio":
+        return DeviceReference(ClaimDevice(device), "passthrough")
+    shared = device.shares or allocation.claim.share_id
+    return DeviceReference(ClaimDevice(device), "claim-share" if shared else "exclusive")
 
 
 def placed_by_scheduler(resource: str, share: Share) -> bool:

@@ -20,6 +20,7 @@ from exporter.node.attribution.device_id import (
     parse,
 )
 from exporter.node.devices.device import Device
+from exporter.node.dra.device import DraDevice, may_be_profile, same_profile
 from exporter.reason import Reason
 
 
@@ -53,8 +54,13 @@ class UnmatchedReason(Reason):
     )
     UNRESOLVED_CLAIM = (
         "unresolved_claim",
-        "The id names a device of a ResourceClaim (DRA), which is not resolved to a GPU.",
-        "None needed: unallocated devices of the node count as allocation unknown.",
+        "The id names a device of a ResourceClaim (DRA), and which one of several devices it is cannot be told.",
+        "None needed: the devices that it may be count as allocation unknown while the kubelet lists no other user.",
+    )
+    CLAIM_UNREAD = (
+        "claim_unread",
+        "The ResourceClaim (DRA) of the device was not read yet: its pod may have it for monitoring alone.",
+        "None for some seconds; then look for gpugauge_source_problem with source kubernetes.",
     )
     NO_SUCH_GPU = (
         "no_such_gpu",
@@ -64,12 +70,12 @@ class UnmatchedReason(Reason):
     NO_SUCH_INSTANCE = (
         "no_such_instance",
         "The id names a MIG device that was not read.",
-        "The MIG layout changed after the device plugin listed its devices: restart the device plugin.",
+        "The MIG layout changed after the device plugin or DRA driver listed its devices: restart that.",
     )
     PARTITIONED = (
         "partitioned",
         "The id names a GPU or GPU instance that now consists of smaller devices.",
-        "The MIG layout changed after the device plugin listed its devices: restart the device plugin.",
+        "The MIG layout changed after the device plugin or DRA driver listed its devices: restart that.",
     )
 
 
@@ -108,6 +114,8 @@ class DeviceLookup:
 
     def find(self, target: DeviceTarget) -> int | Unmatched:
         """Return the position of the device that the target means, or why there is none."""
+        if isinstance(target, ClaimDevice):
+            return self._claimed(target.device)
         position = self._position.get(target)
         if position is None and isinstance(target, MigInstance):
             # The only compute instance of a GPU instance is listed as the GPU instance, without a compute instance id.
@@ -129,6 +137,55 @@ class DeviceLookup:
         may_be = (p for p in missing.candidates if _may_have(self._inventory[p], slices))
         return Unmatched(missing.reason, frozenset(may_be))
 
+    def _claimed(self, claimed: DraDevice) -> int | Unmatched:
+        """Find a device of a ResourceClaim: by its UUID where that is known, else by what tells it from the others."""
+        match claimed.type:
+            case "gpu" if claimed.uuid:
+                return self.find(GpuUuid(claimed.uuid.lower()))
+            case "gpu" if claimed.minor >= 0:
+                return self.find(DeviceMinor(claimed.minor))
+            case "mig" if claimed.uuid or claimed.parent_uuid or claimed.minor >= 0:
+                return self._claimed_mig_device(claimed)
+            case "vfio" if claimed.pci_address:
+                return self.find(parse(claimed.pci_address).target)
+            case "vfio":  # only a GPU as a whole can be passed through
+                return Unmatched(UnmatchedReason.UNRESOLVED_CLAIM, self._where(lambda device: device.gi < 0))
+        return Unmatched(UnmatchedReason.UNRESOLVED_CLAIM, self.allocatable)
+
+    def _claimed_mig_device(self, claimed: DraDevice) -> int | Unmatched:
+        found = self.find(parse(claimed.uuid).target) if claimed.uuid else None
+        if isinstance(found, int):
+            return found
+        parent: DeviceTarget = DeviceMinor(claimed.minor)
+        if claimed.parent_uuid:
+            parent = GpuUuid(claimed.parent_uuid.lower())
+        elif found is not None and claimed.minor < 0:
+            return found
+        gpu = self._position.get(parent)
+        if gpu is None:
+            return Unmatched(UnmatchedReason.NO_SUCH_GPU, self._without(parent))
+        fitting = [] if claimed.uuid else self._fitting(claimed, self._inventory[gpu])
+        if not fitting:
+            return Unmatched(UnmatchedReason.NO_SUCH_INSTANCE, self._partitions[gpu] or frozenset({gpu}))
+        only = fitting[0] if len(fitting) == 1 else None
+        if only is not None and not self._partitions[only] and self._is_of(only, claimed):
+            return only
+        # Which one of them is not guessed: a pod would be named on a device that another one has.
+        candidates = (self._partitions[position] or {position} for position in fitting)
+        return Unmatched(UnmatchedReason.UNRESOLVED_CLAIM, frozenset[int]().union(*candidates))
+
+    def _fitting(self, claimed: DraDevice, gpu: Device) -> list[int]:
+        """Positions of the GPU instances of a GPU that may be a MIG device without a UUID, which the driver has made.
+
+        The driver makes it before the kubelet lists it (source).
+        """
+        instances = {p: each for p, each in enumerate(self._inventory) if _contains(gpu, each) and each.ci < 0}
+        exact = [p for p in instances if self._is_of(p, claimed)]
+        return exact or [p for p, each in instances.items() if may_be_profile(each.profile, claimed.profile)]
+
+    def _is_of(self, position: int, claimed: DraDevice) -> bool:
+        return same_profile(self._inventory[position].profile, claimed.profile)
+
     def _partitions_of(self, device: Device) -> frozenset[int]:
         inside = [p for p, other in enumerate(self._inventory) if _contains(device, other)]
         shared_instances = {self._inventory[p].gi for p in inside if self._inventory[p].ci >= 0}
@@ -138,8 +195,6 @@ class DeviceLookup:
 
     def _unmatched(self, target: DeviceTarget) -> Unmatched:
         match target:
-            case ClaimDevice():
-                return Unmatched(UnmatchedReason.UNRESOLVED_CLAIM, self.allocatable)
             case OtherVendorDevice():
                 return Unmatched(UnmatchedReason.OTHER_VENDOR)
             case UnlistedDevice(text=text):

@@ -6,7 +6,7 @@ No I/O.
 from collections.abc import Iterator
 
 from exporter.gpu_names import GpuResources
-from exporter.node.attribution.allocation import Allocation, Allocations
+from exporter.node.attribution.allocation import Allocation, Allocations, ClaimName
 from exporter.node.attribution.device_id import names_gpu
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     AllocatableResourcesResponse,
@@ -71,6 +71,8 @@ def _allocations(answer: ListPodResourcesResponse, gpus: GpuResources) -> Iterat
                 container_name = container.name
                 for resource, device_id in _devices(container, resources):
                     yield Allocation(namespace, name, container_name, resource, device_id)
+                for driver, device_id, claim in _claimed_devices(container, resources):
+                    yield Allocation(namespace, name, container_name, driver, device_id, claim=claim)
 
 
 class _Resources(dict[str, str]):
@@ -93,7 +95,16 @@ def _devices(container: ContainerResources, resources: _Resources) -> Iterator[t
         if resource := resources[entry.resource_name]:
             for device_id in entry.device_ids:
                 yield resource, device_id
+
+
+def _claimed_devices(container: ContainerResources, resources: _Resources) -> Iterator[tuple[str, str, ClaimName]]:
+    """Driver, device and claim of each device of a ResourceClaim. Raises DecodeError.
+
+    A device is told by driver, pool and name, never by its CDI names: kubelets up to 1.36 at least repeat those of the
+    devices before it (source).
+    """
     for claim in map(DynamicResource.FromString, container.dynamic_resources):
         for device in claim.claim_resources:
             if driver := resources[device.driver_name]:
-                yield driver, f"{device.pool_name}/{device.device_name}"
+                name = ClaimName(claim.claim_namespace, claim.claim_name, device.share_id)
+                yield driver, f"{device.pool_name}/{device.device_name}", name

@@ -10,16 +10,11 @@ from dataclasses import dataclass, replace
 from exporter.identity_labels import CONTAINER, WORKLOAD, container_labels, workload_labels
 from exporter.metric import Family, Kind, Metric, Sample, metric
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.attribute import (
-    DEFAULT_RULES,
-    Attribution,
-    AttributionRules,
-    PodContainer,
-    ReplicaSharing,
-    attribute,
-)
+from exporter.node.attribution.attribute import Attribution, PodContainer, attribute
+from exporter.node.attribution.rules import DEFAULT_RULES, AttributionRules, ReplicaSharing
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
+from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge
 from exporter.node.pods.pod import NodePods
 
 _OPTIONAL = (*INSTANCE_IDS, "gpu_pod_uid", "node")
@@ -107,7 +102,7 @@ class AttributionCache:
 
     node: str
     rules: AttributionRules = DEFAULT_RULES
-    _inputs: tuple[tuple[Device, ...], Allocations | None, tuple[str, ...], NodePods | None] | None = None
+    _inputs: tuple[object, ...] | None = None
     _results: tuple[Attribution, tuple[Family, ...]] | None = None
 
     def share_replicas(self, replicas: ReplicaSharing) -> None:
@@ -121,11 +116,12 @@ class AttributionCache:
         allocations: Allocations | None,
         down: tuple[str, ...] = (),
         pods: NodePods | None = None,
+        dra: DraKnowledge = NO_KNOWLEDGE,
     ) -> tuple[Attribution, tuple[Family, ...]]:
-        """Return what `attribute` and `allocation_families` give for these devices, allocations and pods."""
-        inputs = inventory, allocations, down, pods
+        """Return what `attribute` and `allocation_families` give for these devices, allocations, pods and claims."""
+        inputs = inventory, allocations, down, pods, dra
         if self._results is None or self._inputs != inputs:
-            attribution = attribute(inventory, allocations, self.rules, down)
+            attribution = attribute(inventory, allocations, self.rules, down, dra)
             self._results = attribution, allocation_families(attribution, self.node, pods)
             self._inputs = inputs
         return self._results

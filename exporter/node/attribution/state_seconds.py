@@ -29,7 +29,7 @@ STATE_SECONDS = metric(
     optional=(*INSTANCE_IDS, "node"),
 )
 METRICS = (STATE_SECONDS,)
-_SHARED: frozenset[Sharing | None] = frozenset({"time-slicing", "mps", "fraction"})
+_SHARED: frozenset[Sharing | None] = frozenset({"time-slicing", "mps", "dra-shared", "fraction"})
 _ALONE: frozenset[Sharing | None] = frozenset({"exclusive", "passthrough"})
 
 

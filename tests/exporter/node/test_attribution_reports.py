@@ -15,7 +15,7 @@ from simulators.kubelet import SimulatedKubelet
 from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, instance_spec
 from tests.exporter.node.scenario_flow import flow_over, series_of
 
-GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
+GPU, MIG, DRA = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "gpu.nvidia.com"
 COUNTERS = parse("DCGM_FI_DEV_POWER_USAGE, gauge, x\nDCGM_FI_DEV_GPU_UTIL, gauge, x\n", "counters.csv")
 UTIL, POWER = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"
 PODS, UNMATCHED = "gpugauge_device_allocated_pods", "gpugauge_unmatched_device_ids"
@@ -148,13 +148,36 @@ def test_report_5_a_mig_device_is_attributed_as_soon_as_its_uuid_is_known_and_st
     assert [value for _, value in of(found[-1], UNMATCHED)] == [1]
 
 
-def test_report_9_an_unresolved_claim_is_counted_and_costs_no_series_of_a_gpu(node):
+def test_report_9_pods_that_share_a_claim_are_all_named_as_with_the_device_plugin(node):
     made = node(gpu(0), gpu(1))
-    made.rows = [("team", pod, "main", "gpu.nvidia.com", ("node-1/gpu-0",)) for pod in ("d1", "d2")]
+    made.rows = [("team", pod, "main", DRA, ("node-1/gpu-0@shared",)) for pod in ("d1", "d2")]
+    exposed = made.exposed()
+    assert pairs(exposed) == {(U0, "d1"), (U0, "d2")}
+    info = of(exposed, "gpugauge_allocation_info")
+    assert {labels["sharing"] for labels, _ in info} == {"dra-shared"}
+    made.list(d1=(U0,))
+    assert {frozenset(labels) for labels, _ in info} == {
+        frozenset(labels) for labels, _ in of(made.exposed(), "gpugauge_allocation_info")
+    }
+    made.rows = [("team", "d1", "main", DRA, ("node-1/gpu-0",))]
+    exposed = made.exposed()
+    assert {labels["UUID"]: labels["pod"] for labels, _ in of(exposed, UTIL)} == {U0: "d1", U1: ""}
+    assert allocated_pods(exposed) == {U0: 1, U1: 0}
+
+
+def test_report_9_a_claim_that_is_not_resolved_is_counted_and_costs_no_series_of_a_gpu(node):
+    made = node(gpu(0), gpu(1))
+    made.rows = [("team", pod, "main", DRA, ("node-1/first@shared",)) for pod in ("d1", "d2")]
     exposed = made.exposed()
     assert len(of(exposed, UTIL)) == len(of(exposed, POWER)) == 2
     assert [(labels["reason"], value) for labels, value in of(exposed, UNMATCHED)] == [("unresolved_claim", 1)]
     assert allocated_pods(exposed) == {}
+
+
+def test_report_9_a_mig_device_that_was_made_for_a_claim_is_found_among_those_of_its_gpu(node):
+    made = node(gpu(0, mig=True, instances=[instance_spec(7)]), gpu(1))
+    made.rows = [("team", "m1", "main", DRA, ("node-1/gpu-0-mig-1g10gb-19-4",))]
+    assert pairs(made.exposed()) == {(U0, "m1")}
 
 
 def test_report_75_no_gpu_is_called_unallocated_where_hami_may_have_put_the_pod_on_it(node):

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.DescriptorPool().AddSerializedFile(b'\n8exporter/node/attribution/kubelet_api/podresources.proto\x12\x02v1\"\x19\n\x17ListPodResourcesRequest\"\x1d\n\x1b\x41llocatableResourcesRequest\"C\n\x18ListPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x03(\x0b\x32\x10.v1.PodResources\"[\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12*\n\ncontainers\x18\x03 \x03(\x0b\x32\x16.v1.ContainerResources\"N\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x64\x65vices\x18\x02 \x03(\x0c\x12\x19\n\x11\x64ynamic_resources\x18\x05 \x03(\x0c\"=\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t\"p\n\x0f\x44ynamicResource\x12\x12\n\nclaim_name\x18\x02 \x01(\t\x12\x17\n\x0f\x63laim_namespace\x18\x03 \x01(\t\x12*\n\x0f\x63laim_resources\x18\x04 \x03(\x0b\x32\x11.v1.ClaimResourceJ\x04\x08\x01\x10\x02\"R\n\rClaimResource\x12\x13\n\x0b\x64river_name\x18\x02 \x01(\t\x12\x11\n\tpool_name\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x04 \x01(\tJ\x04\x08\x01\x10\x02\"/\n\x1c\x41llocatableResourcesResponse\x12\x0f\n\x07\x64\x65vices\x18\x01 \x03(\x0c\x32\xb5\x01\n\x12PodResourcesLister\x12\x41\n\x04List\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodResourcesResponse\x12\\\n\x17GetAllocatableResources\x12\x1f.v1.AllocatableResourcesRequest\x1a .v1.AllocatableResourcesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.DescriptorPool().AddSerializedFile(b'\n8exporter/node/attribution/kubelet_api/podresources.proto\x12\x02v1\"\x19\n\x17ListPodResourcesRequest\"\x1d\n\x1b\x41llocatableResourcesRequest\"C\n\x18ListPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x03(\x0b\x32\x10.v1.PodResources\"[\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12*\n\ncontainers\x18\x03 \x03(\x0b\x32\x16.v1.ContainerResources\"N\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x64\x65vices\x18\x02 \x03(\x0c\x12\x19\n\x11\x64ynamic_resources\x18\x05 \x03(\x0c\"=\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t\"p\n\x0f\x44ynamicResource\x12\x12\n\nclaim_name\x18\x02 \x01(\t\x12\x17\n\x0f\x63laim_namespace\x18\x03 \x01(\t\x12*\n\x0f\x63laim_resources\x18\x04 \x03(\x0b\x32\x11.v1.ClaimResourceJ\x04\x08\x01\x10\x02\"d\n\rClaimResource\x12\x13\n\x0b\x64river_name\x18\x02 \x01(\t\x12\x11\n\tpool_name\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x04 \x01(\t\x12\x10\n\x08share_id\x18\x05 \x01(\tJ\x04\x08\x01\x10\x02\"/\n\x1c\x41llocatableResourcesResponse\x12\x0f\n\x07\x64\x65vices\x18\x01 \x03(\x0c\x32\xb5\x01\n\x12PodResourcesLister\x12\x41\n\x04List\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodResourcesResponse\x12\\\n\x17GetAllocatableResources\x12\x1f.v1.AllocatableResourcesRequest\x1a .v1.AllocatableResourcesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,9 +46,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DYNAMICRESOURCE']._serialized_start=427
   _globals['_DYNAMICRESOURCE']._serialized_end=539
   _globals['_CLAIMRESOURCE']._serialized_start=541
-  _globals['_CLAIMRESOURCE']._serialized_end=623
-  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_start=625
-  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_end=672
-  _globals['_PODRESOURCESLISTER']._serialized_start=675
-  _globals['_PODRESOURCESLISTER']._serialized_end=856
+  _globals['_CLAIMRESOURCE']._serialized_end=641
+  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_start=643
+  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_end=690
+  _globals['_PODRESOURCESLISTER']._serialized_start=693
+  _globals['_PODRESOURCESLISTER']._serialized_end=874
 # @@protoc_insertion_point(module_scope)

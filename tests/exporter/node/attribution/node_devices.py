@@ -1,6 +1,6 @@
 """Devices of a node, and what the kubelet lists of them, for the tests of attribution."""
 
-from exporter.node.attribution.allocation import Allocation
+from exporter.node.attribution.allocation import Allocation, ClaimName
 from exporter.node.devices.device import Device
 
 GPU = "nvidia.com/gpu"
@@ -12,9 +12,9 @@ def gpu(uuid, index, *, mig=False):
     return Device(uuid, index, f"00000000:{index:02X}:00.0", index, "NVIDIA H100", mig_enabled=mig)
 
 
-def instance(uuid, index, gi, ci=-1, mig=()):
+def instance(uuid, index, gi, ci=-1, mig=(), profile="1g.10gb"):
     return Device(
-        uuid, index, f"00000000:{index:02X}:00.0", index, "NVIDIA H100", gi, ci, "1g.10gb", mig, mig_enabled=True
+        uuid, index, f"00000000:{index:02X}:00.0", index, "NVIDIA H100", gi, ci, profile, mig, mig_enabled=True
     )
 
 
@@ -27,6 +27,12 @@ M1C0, M1C1 = instance("GPU-m", 2, 1, 0, ("MIG-c0",)), instance("GPU-m", 2, 1, 1,
 
 def allocated(pod, *ids, container="main", resource=GPU, namespace="team"):
     return tuple(Allocation(namespace, pod, container, resource, device_id) for device_id in ids)
+
+
+def claimed(pod, device, claim="", share="", *, container="main", namespace="team", pool="node-1"):
+    """What the kubelet lists of a device of a ResourceClaim, by default of one that the pod alone has."""
+    name = ClaimName(namespace, claim or f"{pod}-gpu", share)
+    return (Allocation(namespace, pod, container, "gpu.nvidia.com", f"{pool}/{device}", claim=name),)
 
 
 def state_of(device, attribution):

@@ -6,14 +6,8 @@ import pytest
 
 from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.attribute import (
-    AllocationState,
-    Attribution,
-    AttributionRules,
-    DeviceAllocation,
-    PodContainer,
-    attribute,
-)
+from exporter.node.attribution.attribute import AllocationState, Attribution, DeviceAllocation, PodContainer, attribute
+from exporter.node.attribution.rules import AttributionRules
 from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
 from tests.exporter.node.attribution.node_devices import (
     GPU,
@@ -262,12 +256,6 @@ def test_an_empty_id_is_counted_and_makes_no_gpu_uncertain(empty):
     found = attribute((U0, U1), allocated("a", empty) + allocated("b", UUID))
     assert [state.pods for state in found.states] == [1, 0]
     assert found.unmatched == (("nvidia_com_gpu", "empty", 1),)
-
-
-def test_claims_are_counted_as_unresolved_and_no_device_is_unallocated():
-    found = attribute((U0, U1), allocated("d", "node-1/gpu-0", resource="gpu.nvidia.com"))
-    assert found.unmatched == (("gpu_nvidia_com", "unresolved_claim", 1),)
-    assert [state.pods for state in found.states] == [None, None]
 
 
 def test_other_resources_are_ignored():

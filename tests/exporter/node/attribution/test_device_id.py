@@ -22,6 +22,7 @@ from exporter.node.attribution.device_id import (
     placed_by_scheduler,
     reference,
 )
+from exporter.node.dra.device import DraDevice
 
 U = "6f9bdf1c-2d0a-4c1e-9d34-0a1b2c3d4e5f"
 M = "0b8fd1a3-98a7-5c11-8a0e-b1f4b2d3a001"
@@ -160,7 +161,7 @@ def test_configured_resources_name_gpus_too():
 
 def test_the_device_of_a_claim_is_not_parsed_as_an_id_of_a_device_plugin():
     allocation = Allocation("n", "p", "c", "gpu.nvidia.com", "nvidia0")
-    assert reference(allocation) == DeviceReference(ClaimDevice("nvidia0"))
+    assert reference(allocation) == DeviceReference(ClaimDevice(DraDevice()))
 
 
 def meant(device_id, resource="nvidia.com/gpu", indexed=()):

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.node.attribution.device_id import (
-    ClaimDevice,
     OtherVendorDevice,
     parse,
 )
@@ -110,11 +109,6 @@ def test_a_gpu_whose_address_or_number_is_unknown_may_be_meant(device_id):
 
 def test_a_device_of_another_vendor_makes_no_device_uncertain():
     assert DeviceLookup(INVENTORY).find(OtherVendorDevice("card0-1")) == Unmatched("other_vendor")
-
-
-def test_a_claim_may_mean_any_device():
-    found = DeviceLookup((GPU, NO_MINOR)).find(ClaimDevice("node/gpu-0"))
-    assert found == Unmatched("unresolved_claim", frozenset({0, 1}))
 
 
 @given(st.permutations(INVENTORY), st.text() | st.sampled_from([spelling for spelling, _ in SPELLINGS]))

@@ -20,6 +20,11 @@ def test_a_resource_name_that_would_mean_every_resource_is_rejected(flag, name):
         config("--kubernetes", f"{flag}=nvidia.com/x,{name}")
 
 
+def test_monitoring_namespaces_are_a_flag_that_has_ours_and_that_of_the_gpu_operator():
+    assert config().monitoring_namespaces == ("gpu-operator", "gpugauge")
+    assert config("--monitoring-namespaces", "dra,watch").monitoring_namespaces == ("dra", "watch")
+
+
 def test_index_resources_and_reservation_namespaces_are_flags():
     found = config("--index-resource-names", "a.com/*,b.com/gpu", "--reservation-namespaces", "x,y")
     assert (found.index_resources, found.reservation_namespaces) == (("a.com/*", "b.com/gpu"), ("x", "y"))

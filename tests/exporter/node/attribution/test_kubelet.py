@@ -15,10 +15,11 @@ import grpc
 import pytest
 
 from exporter.gpu_names import gpu_resources
-from exporter.node.attribution.allocation import Allocation, LastKnownAllocations
+from exporter.node.attribution.allocation import Allocation, ClaimName, LastKnownAllocations
 from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     ContainerResources,
+    DynamicResource,
     ListPodResourcesResponse,
     PodResources,
 )
@@ -112,7 +113,27 @@ def test_a_device_near_two_numa_nodes_is_read_once(socket_path, kubelet):
 
 def test_the_devices_of_a_claim_are_read_under_their_drivers_name(socket_path, kubelet):
     with SimulatedKubelet(socket_path, lambda: [("n", "p", "c", "gpu.nvidia.com", ("node-1/gpu-0",))]):
-        assert kubelet.read() == (Allocation("n", "p", "c", "gpu.nvidia.com", "node-1/gpu-0"),)
+        claim = ClaimName("n", "p-c")
+        assert kubelet.read() == (Allocation("n", "p", "c", "gpu.nvidia.com", "node-1/gpu-0", claim=claim),)
+
+
+def test_a_device_of_a_claim_is_told_by_its_name_and_not_by_cdi_names_that_the_kubelet_repeats(server, kubelet):
+    claim = DynamicResource(claim_name="two", claim_namespace="n")
+    for number, share in ((0, "s0"), (1, "")):
+        device = claim.claim_resources.add(
+            driver_name="gpu.nvidia.com", pool_name="node-1", device_name=f"gpu-{number}", share_id=share
+        )
+        # Field 1, which is not read: a list of messages with a name each. The second device has that of the first too.
+        names = b"".join(b"\x0a\x0d\x0a\x0bk8s=x-gpu-%d" % n for n in range(number + 1))
+        device.MergeFromString(names)
+    pod = PodResources(
+        name="p",
+        namespace="n",
+        containers=[ContainerResources(name="c", dynamic_resources=[claim.SerializeToString()])],
+    )
+    server.behavior = ListBehavior(response=ListPodResourcesResponse(pod_resources=[pod]))
+    read = [(each.device_id, each.claim) for each in kubelet.read()]
+    assert read == [("node-1/gpu-0", ClaimName("n", "two", "s0")), ("node-1/gpu-1", ClaimName("n", "two"))]
 
 
 def test_only_resources_that_mean_gpus_are_read(socket_path):

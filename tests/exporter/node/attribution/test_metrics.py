@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from exporter.gpu_names import ResourcePatterns
 from exporter.metric import Kind
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.attribute import AttributionRules, attribute
+from exporter.node.attribution.attribute import attribute
 from exporter.node.attribution.metrics import (
     ALLOCATED_PODS,
     INFO,
@@ -14,6 +14,7 @@ from exporter.node.attribution.metrics import (
     AttributionCache,
     allocation_families,
 )
+from exporter.node.attribution.rules import AttributionRules
 from exporter.node.devices.device import Device
 
 GPU = "nvidia.com/gpu"

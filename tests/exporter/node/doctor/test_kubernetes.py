@@ -73,14 +73,14 @@ def test_allocations_that_match_no_device_are_named_by_reason(node):
         allocation(GPU_UUID),
         *(allocation(f"GPU-lost-{n}") for n in range(2)),
         *(allocation(f"MIG-{n}1111111-1111-1111-1111-111111111111", pod=f"mig-{n}") for n in range(5)),
-        allocation("pool/gpu-0", "gpu.nvidia.com"),
+        allocation("pool/first", "gpu.nvidia.com"),
     )
     examined = examination(node, K, kubelet=listed, attempts=(read(gpu()),))
     found = {each.reason: (str(each.status), each.detail) for each in findings(kubernetes, "allocations", examined)}
     assert found == {
         UnmatchedReason.UNRESOLVED_CLAIM: (
             "note",
-            "gpu.nvidia.com: 1 id without a device, such as pool/gpu-0 of team-a/train-0",
+            "gpu.nvidia.com: 1 id without a device, such as pool/first of team-a/train-0",
         ),
         UnmatchedReason.NO_SUCH_GPU: (
             "failed",
