@@ -1,7 +1,8 @@
 """A small API server over plain HTTP, for the demo and for tests.
 
 It stores pods, nodes and namespaces, and other kinds on demand, as plain dictionaries and serves what a watcher uses:
-paged lists, watches with bookmarks, resource versions that expire. Tests can make single requests fail.
+paged lists, watches with bookmarks, resource versions that expire; also single objects. Tests can make single requests
+fail.
 """
 
 import socket
@@ -110,6 +111,11 @@ class SimulatedApiServer:
             self._paths[path] = kind
             self._objects.setdefault(kind, {})
 
+    def unserve(self, path: str) -> None:
+        """Serve a kind no longer at this path; its objects stay, for other paths."""
+        with self._changed:
+            del self._paths[path]
+
     def kind_at(self, path: str) -> str | None:
         """The kind that is served at a path, None where there is none."""
         with self._changed:
@@ -202,6 +208,11 @@ class SimulatedApiServer:
                     self._faults[index : index + 1] = [left] if left.times else []
                     return fault
         return None
+
+    def get(self, kind: str, namespace: str, name: str) -> KubernetesObject | None:
+        """Return one object; None where there is none."""
+        with self._changed:
+            return self._objects[kind].get((namespace, name))
 
     def page(self, kind: str, query: dict[str, str]) -> KubernetesObject | None:
         """Return one page of a list; None when its continue token has expired."""

@@ -19,7 +19,7 @@ ResourceName = str
 """The plural name of a kind, such as `pods`."""
 KINDS: tuple[ResourceName, ...] = ("pods", "nodes", "namespaces")
 """Kinds that are served from the start; `SimulatedApiServer.serve` adds others."""
-_OF_NAMESPACE = re.compile(r"(.*/)namespaces/([^/]+)/([^/]+)", re.ASCII)
+_OF_NAMESPACE = re.compile(r"(.*/)namespaces/([^/]+)/([^/]+)(?:/([^/]+))?", re.ASCII)
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/"
 """Where the leases of each namespace are."""
 _COMPRESSED_FROM = 128 << 10
@@ -30,7 +30,7 @@ _COMPRESSED_FROM = 128 << 10
 class ApiFault:
     """What goes wrong with the next requests of one type."""
 
-    on: Literal["list", "watch", "lease"]
+    on: Literal["list", "watch", "get", "lease"]
     kind: ResourceName | None = None
     """None: any kind."""
     path: str = ""
@@ -82,6 +82,8 @@ class ApiBackend(Protocol):
     def next_fault(self, on: str, kind: str, path: str = "") -> ApiFault | None: ...
 
     def page(self, kind: str, query: dict[str, str]) -> KubernetesObject | None: ...
+
+    def get(self, kind: str, namespace: str, name: str) -> KubernetesObject | None: ...
 
     def events(self, request: ApiRequest) -> Iterator[bytes]: ...
 
@@ -176,9 +178,9 @@ class _RequestHandler(BaseHTTPRequestHandler):
             self._serve_lease()
             return
         parts = urlsplit(self.path)
-        kind, namespace = self._target(parts.path)
+        kind, namespace, name = self._target(parts.path)
         query = dict(parse_qsl(parts.query))
-        if namespace:
+        if namespace and not name:
             own = f"metadata.namespace={namespace}"
             query["fieldSelector"] = ",".join(filter(None, (query.get("fieldSelector"), own)))
         headers = {name.title(): value for name, value in self.headers.items()}
@@ -187,17 +189,29 @@ class _RequestHandler(BaseHTTPRequestHandler):
             self._send_error_status(401, "Unauthorized")
         elif kind is None:
             self._send_error_status(404, "NotFound")
+        elif name:
+            self._serve_one(request, namespace, name)
         else:
             self._serve(request)
 
-    def _target(self, path: str) -> tuple[str | None, str]:
-        """The kind that is served at a path, and the namespace whose objects it is for; empty for all."""
+    def _target(self, path: str) -> tuple[str | None, str, str]:
+        """The kind that is served at a path, and the namespace and the name that it is for; empty for all."""
         kind = self.server.backend.kind_at(path)
         found = _OF_NAMESPACE.fullmatch(path)
         if kind is not None or found is None:
-            return kind, ""
-        group, namespace, name = found.groups()
-        return self.server.backend.kind_at(group + name), namespace
+            return kind, "", ""
+        group, namespace, plural, name = found.groups(default="")
+        return self.server.backend.kind_at(group + plural), namespace, name
+
+    def _serve_one(self, request: ApiRequest, namespace: str, name: str) -> None:
+        fault = self.server.backend.next_fault("get", request.kind, request.path)
+        if fault is not None and self._apply(fault, request):
+            return
+        found = self.server.backend.get(request.kind, namespace, name)
+        if found is None:
+            self._send_error_status(404, "NotFound")
+        else:
+            self._send(200, json.dumps(found).encode())
 
     def _serve(self, request: ApiRequest) -> None:
         fault = self.server.backend.next_fault("watch" if request.watch else "list", request.kind, request.path)

@@ -41,6 +41,14 @@ ATTRIBUTION = (
         default=",".join(RESERVATION_NAMESPACES),
     ),
     Flag(
+        "kubernetes-enable-dra",
+        BOOLEAN,
+        "with --kubernetes, read the ResourceSlices of this node and the ResourceClaims of its containers from the API "
+        "server, which needs a token and a role, and write the labels dra_* on DCGM-named series of devices of claims. "
+        "Without it such devices are told by the names that NVIDIA's DRA driver gives them",
+        variable="KUBERNETES_ENABLE_DRA",
+    ),
+    Flag(
         "monitoring-namespaces",
         NAMES,
         "namespaces whose pods have GPUs through ResourceClaims for monitoring alone (admin access) and so are never "

@@ -75,6 +75,8 @@ class NodeConfig:
     """Resource names whose device ids are indices."""
     reservation_namespaces: tuple[str, ...]
     monitoring_namespaces: tuple[str, ...]
+    dra: bool
+    """Whether ResourceSlices and ResourceClaims are read from the API server."""
     selections: ComponentSelections
     devices: Selection
     """Of which devices DCGM-named series are exposed."""
@@ -156,6 +158,7 @@ def node_config(arguments: Arguments, environment: Mapping[str, str]) -> NodeCon
         index_resources=arguments.index_resource_names,
         reservation_namespaces=arguments.reservation_namespaces,
         monitoring_namespaces=arguments.monitoring_namespaces,
+        dra=arguments.kubernetes and arguments.kubernetes_enable_dra,
         selections=ComponentSelections(arguments.switch_devices, arguments.cpu_devices),
         devices=arguments.devices,
         jobs_folder=Path(arguments.hpc_job_mapping_dir) if arguments.hpc_job_mapping_dir else None,
@@ -223,6 +226,8 @@ def _warnings(arguments: Arguments, file: NodeConfigFile, environment: Mapping[s
     for seconds in (_default_interval(arguments, file), *(group.seconds for group in file.groups)):
         if seconds * 1000 < MIN_INTERVAL_MS:
             yield f"a collection interval of {seconds * 1000:.0f} ms is too short: {MIN_INTERVAL_MS} ms are used"
+    if arguments.kubernetes_enable_dra and not arguments.kubernetes:
+        yield "--kubernetes-enable-dra has no effect without --kubernetes"
     if arguments.kubernetes and not environment.get("NODE_NAME"):
         name = node_name(environment)
         yield f"NODE_NAME is not set: {name!r} stands for the name of the node; set it from spec.nodeName"

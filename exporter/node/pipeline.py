@@ -16,6 +16,7 @@ from exporter.metric import Family, LabelPairs
 from exporter.node.attribution import hpc_jobs
 from exporter.node.attribution.allocation import Allocations, LastKnownAllocations
 from exporter.node.attribution.attribute import Attribution
+from exporter.node.attribution.claims import DeviceClaims
 from exporter.node.attribution.hpc_job_files import NAME as JOBS
 from exporter.node.attribution.hpc_job_files import JobFiles, JobFilesReader
 from exporter.node.attribution.hpc_jobs import Jobs, job_info, with_job
@@ -33,7 +34,7 @@ from exporter.node.devices.field import TableScope
 from exporter.node.devices.gpu_selection import EVERY, labeled, of_devices, of_parts, selected, selection_problems
 from exporter.node.devices.health import HealthReason
 from exporter.node.devices.known_gpus import KnownGpus
-from exporter.node.devices.labels import DeviceLabelCache, ExclusiveContainer, LabelStyle, device_schema
+from exporter.node.devices.labels import DeviceLabelCache, LabelStyle, device_schema
 from exporter.node.devices.link_labels import LinkLabelCache, link_schema
 from exporter.node.devices.metrics import (
     EntitySamples,
@@ -51,6 +52,7 @@ from exporter.node.devices.readings import Readings, build_labels, with_unread_f
 from exporter.node.devices.selection import Selection
 from exporter.node.devices.vgpu_labels import VgpuLabelCache, vgpu_label_rows, vgpu_schema
 from exporter.node.devices.vgpu_metrics import vgpu_families
+from exporter.node.dra.knowledge import KnownClaims
 from exporter.node.pods.known_pods import KnownPods
 from exporter.node.pods.options import PodOptions
 from exporter.node.processes.collected_use import CollectedUse, ProcessUse
@@ -71,6 +73,7 @@ class NodeSources:
     pods: KnownPods | None = None
     processes: ProcessFinder | None = None
     offer: OfferReader | None = None
+    dra: KnownClaims | None = None
 
 
 class NodePipeline:
@@ -107,6 +110,7 @@ class NodePipeline:
         self._sources, self._audit = sources, audit
         self._style, self._selection = style, selection
         self._node = style.hostname
+        self._claims = DeviceClaims(sources.dra, labels=style.allocation_labels)
         self._pods = PodMetadata(sources.pods, pods, style.hostname, rules.reservation_namespaces)
         self._pod_names: tuple[str, ...] = ()
         """The names of the labels of pods that the label caches know."""
@@ -136,7 +140,7 @@ class NodePipeline:
 
     def _make_label_caches(self) -> None:
         rows = (*(row.name for row in self._counters.label_rows), *((hpc_jobs.LABEL,) if self._sources.jobs else ()))
-        names = tuple(dict.fromkeys((*rows, *self._pod_names)))
+        names = tuple(dict.fromkeys((*rows, *self._claims.names, *self._pod_names)))
         self._schema, self._link_schema = device_schema(self._style, names), link_schema(self._style, names)
         self._labels = DeviceLabelCache(self._style, self._schema)
         self._link_labels = LinkLabelCache(self._style, self._link_schema)
@@ -162,12 +166,12 @@ class NodePipeline:
         allocations = self._pods.joined(listed)
         self._attribution.share_replicas(self._replicas())
         attribution, allocation_families = self._attribution.get(
-            readings.inventory, allocations, readings.down, self._pods.concerning
+            readings.inventory, allocations, readings.down, self._pods.concerning, self._claims.knowledge(allocations)
         )
         use = self._processes.read(cycle, readings, attribution, self._pods.pods)
         self._offer.read(cycle)
         jobs = self._sources.jobs.read() if self._sources.jobs else JobFiles()
-        devices, others = self._samples(readings, attribution.containers, jobs.jobs)
+        devices, others = self._samples(readings, attribution, jobs.jobs)
         self.has_read_a_gpu = self.has_read_a_gpu or any(gpu.uuid not in readings.down for gpu in readings.inventory)
         self._computed.observe(readings, devices.by_field)
         values = device_values(self._normalized.see(attribution), devices.by_field)
@@ -190,7 +194,7 @@ class NodePipeline:
                 *self._state_families(cycle, attribution, values, readings),
                 *self._audit.families(),
             ),
-            health=tuple(cycle.health),
+            health=(*cycle.health, *self._claims.health()),
             problems=(
                 *self._problems(readings),
                 *(SourceProblem(JOBS, *problem) for problem in jobs.problems),
@@ -211,6 +215,7 @@ class NodePipeline:
         if self._sources.kubelet is not None:
             self._sources.kubelet.close()
         self._pods.close()
+        self._claims.close()
 
     def _readings(self, cycle: CollectionCycle) -> Readings:
         """Read the devices; add the known GPUs that are missing, and the fields that no source reads.
@@ -224,12 +229,12 @@ class NodePipeline:
         return with_unread_fields(self._known.completed(readings), self._counters.not_of_devices)
 
     def _samples(
-        self, readings: Readings, containers: Sequence[ExclusiveContainer], jobs: Jobs
+        self, readings: Readings, attribution: Attribution, jobs: Jobs
     ) -> tuple[EntitySamples, dict[TableScope, EntitySamples]]:
         """Return the samples of the devices, and those of links, vGPUs and components by scope, with labels."""
-        by_field = samples_of_devices(readings)
+        by_field, containers = samples_of_devices(readings), attribution.containers
         rows = with_job(label_rows(self._counters, readings, by_field), readings.inventory, jobs)
-        rows = self._pods.labeled(rows, containers)
+        rows = self._pods.labeled(self._claims.labeled(rows, attribution), containers)
         if self._pods.names != self._pod_names:
             self._pod_names = self._pods.names
             self._make_label_caches()

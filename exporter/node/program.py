@@ -33,6 +33,7 @@ from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.pci import PciBus
 from exporter.node.devices.watch_intervals import mismatches, wanted_at
+from exporter.node.dra.knowledge import KnownClaims
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.pods.known_pods import KnownPods
 from exporter.node.processes.container_log_links import ContainerLogLinks
@@ -198,7 +199,7 @@ class NodeProgram:
         config = self._config
         jobs = JobFilesReader(config.jobs_folder) if config.jobs_folder else None
         kubelet, offer = self._kubelet()
-        sources = NodeSources(self._reader, kubelet, jobs, self._pods(), self._processes(), offer)
+        sources = NodeSources(self._reader, kubelet, jobs, self._pods(), self._processes(), offer, self._claims())
         state = self._keeper.load() if self._keeper is not None else None
         return NodePipeline(
             sources,
@@ -226,6 +227,17 @@ class NodeProgram:
 
         gpus = gpu_resources(config.resource_names)
         return pods_of_node(config.pods, config.service_account, config.style.hostname, gpus)
+
+    def _claims(self) -> KnownClaims | None:
+        """What the API server knows of devices of ResourceClaims, where that is asked for."""
+        config = self._config
+        if not config.dra:
+            return None
+        from exporter.node.dra.reader import DraReader  # noqa: PLC0415 - it brings an HTTP client, as above
+
+        reader = DraReader(config.service_account, config.style.hostname)
+        reader.start()
+        return reader
 
     def _kubelet(self) -> tuple[Source[Allocations] | None, OfferReader | None]:
         """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario.

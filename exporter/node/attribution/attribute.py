@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from exporter.node.attribution.allocation import Allocations
+from exporter.node.attribution.device_id import device_key
 from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
 from exporter.node.attribution.matching import MatchedAllocation, Matches, matched_allocations
 from exporter.node.attribution.rules import DEFAULT_RULES, AttributionRules
@@ -31,6 +32,16 @@ class PodContainer(NamedTuple):
     pod: str
     name: str
     pod_uid: str = ""
+
+
+class DeviceClaim(NamedTuple):
+    """The ResourceClaim (DRA) through which a device was allocated, and how its driver names the device."""
+
+    namespace: str
+    name: str
+    driver: str
+    pool: str
+    device: str
 
 
 class DeviceAllocation(NamedTuple):
@@ -67,6 +78,8 @@ class AllocationState:
     None where that is unknown, as on a device that a reservation pod occupies and of whose users nothing is known, and
     on a device that is partitioned and so cannot itself be allocated.
     """
+    claim: DeviceClaim | None = None
+    """The only claim through which the device was allocated, which several pods may share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +138,7 @@ def _state(matched: list[MatchedAllocation], rules: AttributionRules, *, uncerta
         users = [each for each in matched if not each.reserved]
         known = all(each.placed for each in users)  # by the scheduler, which knows all of them
         return AllocationState(sharing=sharing, pods=len(_pods(users)) or None if known else None)
-    return AllocationState(_exclusive_container(matched, sharing), sharing, len(_pods(matched)))
+    return AllocationState(_exclusive_container(matched, sharing), sharing, len(_pods(matched)), _only_claim(matched))
 
 
 def _state_of_partitioned(device: Device, inside: list[MatchedAllocation], rules: AttributionRules) -> AllocationState:
@@ -156,13 +169,14 @@ def _sharing(matched: list[MatchedAllocation], rules: AttributionRules) -> Shari
         return "dra-shared"
     if share != "fraction" and len(_pods(matched)) > 1:
         # Older kubelets list finished pods too: which of the pods has the device now cannot be known.
-        return "dra-shared" if _through_one_claim(matched) else "unknown"
+        return "dra-shared" if _only_claim(matched) is not None else "unknown"
     return share
 
 
-def _through_one_claim(matched: Iterable[MatchedAllocation]) -> bool:
-    claims = {each.allocation.claim[:2] for each in matched}
-    return len(claims) == 1 and claims != {("", "")}
+def _only_claim(matched: Iterable[MatchedAllocation]) -> DeviceClaim | None:
+    allocations = [each.allocation for each in matched]
+    claims = {DeviceClaim(*each.claim[:2], *device_key(each)) for each in allocations}
+    return claims.pop() if len(claims) == 1 and allocations[0].claim.name else None
 
 
 def _pods(matched: Iterable[MatchedAllocation]) -> set[tuple[str, str, str]]:

@@ -60,7 +60,7 @@ class UnmatchedReason(Reason):
     CLAIM_UNREAD = (
         "claim_unread",
         "The ResourceClaim (DRA) of the device was not read yet: its pod may have it for monitoring alone.",
-        "None for some seconds; then look for gpugauge_source_problem with source kubernetes.",
+        "None for some seconds; then look for gpugauge_source_problem with source resourceclaims.",
     )
     NO_SUCH_GPU = (
         "no_such_gpu",

@@ -8,6 +8,11 @@ import msgspec
 from exporter.api_objects.device_claims import WireClaimSpec, WireRequest, WireResourceClaim
 from exporter.node.dra.resource_slices import ClaimableKey
 
+ClaimId = tuple[str, str]
+"""Namespace and name."""
+WantedClaims = Mapping[ClaimId, frozenset[ClaimableKey]]
+"""The devices that the kubelet lists, by claim."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimedDevice:

@@ -9,7 +9,7 @@ KEEP_SECONDS = 600.0
 
 
 class ApiReason(Reason):
-    """Why objects are not read: label `reason` of `gpugauge_source_problem{source="kubernetes"}`."""
+    """Why objects are not read: `reason` of `gpugauge_source_problem`, source `kubernetes` (pods) or the kind."""
 
     NO_API_SERVER = (
         "no_api_server",

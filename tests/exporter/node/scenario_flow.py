@@ -87,10 +87,11 @@ def flow_over(
     known_pods=None,
     processes=None,
     offer=None,
+    dra=None,
     **more,
 ) -> CollectedFlow:
     """A flow over these sources; all but `devices` may be None."""
-    sources = NodeSources(devices, kubelet, jobs, known_pods, processes, offer)
+    sources = NodeSources(devices, kubelet, jobs, known_pods, processes, offer, dra)
     options = {"clock": clock, "monotonic": clock, "interval": INTERVAL} | more
     pipeline = NodePipeline(sources, counters, style, AttributionRules(), lambda: 0, **options)
     config = ConfigState("0" * 64, successful=True, at=EPOCH)
