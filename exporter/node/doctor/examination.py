@@ -1,7 +1,7 @@
 """The type `Examination`: everything that was asked of the node once, which the checks then judge. No I/O."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -13,6 +13,7 @@ from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import Choice
 from exporter.node.devices.readings import Readings
 from exporter.node.doctor.node_root import NodeRoot
+from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge
 from exporter.node.pods.pod import NodePods
 from exporter.reason import Reason
 from exporter.source import SourceError
@@ -58,6 +59,14 @@ class SourceAttempt:
         return f"{self.candidate} {self.address}".rstrip()
 
 
+class DraExamination(NamedTuple):
+    """What the API server shows of ResourceClaims."""
+
+    knowledge: DraKnowledge
+    problems: tuple[tuple[str, Reason, str], ...] = ()
+    """(kind of object, reason, message) of what cannot be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Examination:
     """What the checks judge."""
@@ -80,6 +89,13 @@ class Examination:
     """None where pod metadata is off."""
     offered: OfferedIds | SourceError | None = None
     """The device ids that the kubelet offers to pods; None where it does not say."""
+    dra: DraExamination | None = None
+    """None where the API server is not asked."""
+
+    @property
+    def claims(self) -> DraKnowledge:
+        """What is known of ResourceClaims."""
+        return self.dra.knowledge if self.dra is not None else NO_KNOWLEDGE
 
     @property
     def chosen(self) -> SourceAttempt | None:

@@ -6,6 +6,7 @@ from itertools import chain
 from exporter.node.config import NodeConfig
 from exporter.node.doctor import (
     audit,
+    claims,
     counters,
     device_files,
     driver,
@@ -28,7 +29,7 @@ CHECKS: tuple[Check, ...] = tuple(
         area.CHECKS
         for area in (
             *(driver, device_files, libraries, privileges, sources, counters),
-            *(kubernetes, pods, pod_labels, audit, port),
+            *(kubernetes, pods, claims, pod_labels, audit, port),
         )
     )
 )

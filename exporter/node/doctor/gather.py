@@ -24,6 +24,7 @@ from exporter.node.dcgm.host_engine.running_engines import listening_engine, oth
 from exporter.node.doctor.attempts import attempt, candidates
 from exporter.node.doctor.deadline import within
 from exporter.node.doctor.examination import Examination, NativeLibrary
+from exporter.node.doctor.gather_claims import known_claims
 from exporter.node.doctor.node_root import NodeRoot
 from exporter.node.doctor.reasons import DoctorReason
 from exporter.node.pods.known_pods import KnownPods
@@ -79,6 +80,7 @@ def gather(config: NodeConfig, access: NodeAccess) -> Examination:
         kubelet=kubelet,
         offered=offered,
         pods=_pods(config, access),
+        dra=known_claims(config, access.check_seconds, kubelet),
     )
 
 

@@ -84,7 +84,7 @@ def _allocations(examination: Examination) -> Iterator[Finding]:
     unmatched = [
         (found.reason, each.resource, each.device_id, f" of {each.namespace}/{each.pod}")
         for each in kubelet
-        if isinstance(found := lookup.find(reference(each, indexed).target), Unmatched)
+        if isinstance(found := lookup.find(reference(each, indexed, examination.claims).target), Unmatched)
     ]
     yield from unmatched_findings(unmatched)
     if not unmatched:

@@ -61,7 +61,7 @@ def _by_reason(examination: Examination) -> Iterator[Finding]:
     readings, rules = examination.readings, examination.config.attribution_rules
     assert readings is not None
     inventory, down = readings.inventory, readings.down
-    found = attribute(inventory, _allocations(examination), rules, down)
+    found = attribute(inventory, _allocations(examination), rules, down, examination.claims)
     lookup = DeviceLookup(inventory, down)
     missing: dict[PodLabelReason, list[Device]] = defaultdict(list)
     for position, (device, state) in enumerate(zip(inventory, found.states, strict=True)):
