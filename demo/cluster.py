@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from exporter.node.simulation.document import ScenarioAllocation
 from exporter.node.simulation.scenario import Scenario, load
 from simulators import objects
 from simulators.kubelet import KubeletAllocation
@@ -108,7 +109,12 @@ PENDING = (
 def allocations(scenario: Scenario, t: float) -> list[KubeletAllocation]:
     """The allocations of a scenario at scenario time `t` (seconds), as a simulated kubelet takes them."""
     found = scenario.at(t).allocations
-    return [(each.namespace, each.pod, each.container, each.resource, each.devices) for each in found]
+    return [(each.namespace, each.pod, each.container, each.resource, _ids(each)) for each in found]
+
+
+def _ids(allocation: ScenarioAllocation) -> tuple[str, ...]:
+    claim = f"@{allocation.claim}" if allocation.claim else ""
+    return tuple(f"{device_id}{claim}" for device_id in allocation.devices)
 
 
 def _running_pods(node: SimulatedNode, now: float) -> Iterator[KubernetesObject]:

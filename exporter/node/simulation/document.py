@@ -263,6 +263,8 @@ class ScenarioAllocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     container: str
     resource: str
     devices: tuple[str, ...]
+    claim: str = ""
+    """The ResourceClaim through which the devices were given, as `<pool>/<device>` of the driver `resource`."""
     from_: float = 0.0
     until: float | None = None
 

@@ -1,10 +1,11 @@
 """The source `kubelet` of a simulated node: returns the allocations of a scenario, without a kubelet or a socket."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from exporter.node.attribution.allocation import Allocation, Allocations
+from exporter.node.attribution.allocation import NO_CLAIM, Allocation, Allocations, ClaimName
+from exporter.node.simulation.document import ScenarioAllocation
 from exporter.node.simulation.scenario import Scenario
 
 
@@ -20,13 +21,13 @@ class ScenarioKubelet:
     def read(self) -> Allocations:
         """Return the allocations of this moment, one per device id, as the kubelet lists them."""
         allocations = self.scenario.at(self.clock() - self.begin).allocations
-        return tuple(
-            sorted(
-                Allocation(allocation.namespace, allocation.pod, allocation.container, allocation.resource, device_id)
-                for allocation in allocations
-                for device_id in allocation.devices
-            )
-        )
+        return tuple(sorted(each for allocation in allocations for each in _listed(allocation)))
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
+
+
+def _listed(allocation: ScenarioAllocation) -> Iterator[Allocation]:
+    claim = ClaimName(allocation.namespace, allocation.claim) if allocation.claim else NO_CLAIM
+    container = allocation.namespace, allocation.pod, allocation.container
+    return (Allocation(*container, allocation.resource, device_id, claim=claim) for device_id in allocation.devices)

@@ -13,6 +13,7 @@ import pytest
 
 from exporter.node.devices.counters_file import parse
 from tests.alerts.promtool import tool
+from tests.exporter.node.dra.known import of_scenario
 from tests.exporter.node.scenario_flow import (
     SCENARIOS,
     SimulatedFlow,
@@ -87,6 +88,12 @@ def test_the_exposition_of_what_pods_use_of_shared_gpus_is_equal_to_its_golden_f
     before = series_by_device(series_of(exposition_of("time_sliced", 61).text))
     for device, count in series_by_device(exposed).items():
         assert count - before[device] <= 4 * containers[device[0]] + 1
+
+
+def test_the_exposition_with_the_slices_and_claims_of_a_node_is_equal_to_its_golden_file(golden):
+    exposition = SimulatedFlow("dra", default_counters(), 5, dra=of_scenario()).exposition()
+    golden(without_volatile(exposition.text.decode()), GOLDEN / "dra-slices.prom")
+    assert series_of(exposition.text) == openmetrics_series_of(exposition.openmetrics)
 
 
 def test_every_golden_file_belongs_to_a_scenario():

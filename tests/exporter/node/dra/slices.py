@@ -33,7 +33,7 @@ def claim_object(*results, name="train-gpu", namespace="team", requests=(), vers
     """A claim that was given these devices: (request, device) or (request, device, admin access)."""
     given = [
         {"request": request, "driver": DRIVER, "pool": "node-1", "device": found}
-        | ({"adminAccess": True} if admin else {})
+        | ({"adminAccess": True} if any(admin) else {})
         for request, found, *admin in results
     ]
     asked = requests or [request_object(request) for request in dict.fromkeys(each[0] for each in results)]
