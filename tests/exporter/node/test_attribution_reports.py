@@ -13,6 +13,7 @@ from exporter.node.attribution.kubelet import Kubelet
 from exporter.node.devices.counters_file import parse
 from simulators.kubelet import SimulatedKubelet
 from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, instance_spec
+from tests.exporter.node.dcgm.source_parts import DiscoveryTimes
 from tests.exporter.node.scenario_flow import flow_over, series_of
 
 GPU, MIG, DRA = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "gpu.nvidia.com"
@@ -37,9 +38,20 @@ class Node:
         self.server = SimulatedKubelet(folder / "kubelet.sock", lambda: self.rows, seed=1)
         self.server.start()
         self.kubelet = Kubelet(folder / "kubelet.sock")
-        source = self.engine.source(*(field.id for field in COUNTERS.wanted))
+        self.libraries = []
+        fields = (field.id for field in COUNTERS.wanted)
+        source = self.engine.source(*fields, load=lambda path: self._loaded(DiscoveryTimes(path, self.engine)))
         self.flow = flow_over(source, self.kubelet, COUNTERS, lambda: self.engine.now)
         self.seconds = count(1)
+
+    def _loaded(self, library):
+        self.libraries.append(library)
+        return library
+
+    @property
+    def lookups(self):
+        """How often the driver was asked what its devices are, among them the UUIDs of MIG devices."""
+        return sum(len(library.times) for library in self.libraries)
 
     def close(self):
         self.kubelet.close()
@@ -146,6 +158,24 @@ def test_report_5_a_mig_device_is_attributed_as_soon_as_its_uuid_is_known_and_st
     assert named == sorted(named, key=len)  # once attributed, always
     assert named.index({(U0, "m1"), (U1, "f1")}) <= 6  # the first pause of an engine's discovery is 5 s
     assert [value for _, value in of(found[-1], UNMATCHED)] == [1]
+
+
+def test_report_5_a_mig_device_whose_uuid_is_never_known_costs_few_lookups_and_nothing_else(node):
+    blank = {"event": "samples", "sentinel": "blank", "fields": ["54"], "devices": [f"{U0}/8/0"]}
+    made = node(gpu(0, mig=True, instances=[instance_spec(7), instance_spec(8)]), gpu(1), events=[blank])
+    made.rows = [
+        ("team", "m1", "main", MIG, ("MIG-7-0",)),
+        ("team", "m2", "main", MIG, ("MIG-8-0", "MIG-bbbb")),
+        ("team", "f1", "main", GPU, (U1,)),
+    ]
+    for _ in range(100):
+        exposed = made.exposed()
+        assert pairs(exposed) == {(U0, "m1"), (U1, "f1")}
+        assert [(labels["reason"], value) for labels, value in of(exposed, UNMATCHED)] == [("no_such_instance", 2)]
+    assert 2 <= made.lookups <= 10
+    # Of the device that may be meant nothing is said; the other one keeps its pod.
+    states = {labels.get("GPU_I_ID"): value for labels, value in of(exposed, PODS)}
+    assert states == {"7": 1, None: 1}
 
 
 def test_report_9_pods_that_share_a_claim_are_all_named_as_with_the_device_plugin(node):
