@@ -8,7 +8,7 @@ from exporter.api_objects import device_claims
 from exporter.cluster.config import Keys
 from exporter.cluster.kubernetes import autoscaler_status, controllers, conversion, devices, events, node_pools, wire
 from exporter.cluster.kubernetes.decode import ObjectCodec
-from exporter.cluster.kubernetes.permissions import WATCHED, Part
+from exporter.cluster.kubernetes.permissions import WATCHED, Permission
 from exporter.gpu_names import GpuResources
 
 _UNSUCCESSFUL = {"fieldSelector": "status.phase!=Succeeded"}
@@ -58,7 +58,7 @@ def object_kinds(gpus: GpuResources, namespace_keys: Keys = _NO_KEYS) -> tuple[O
     return tuple(_kind(part, name, forms[name]) for part in WATCHED for name in part.resources)
 
 
-def _kind(part: Part, name: str, form: _Form) -> ObjectKind:
+def _kind(part: Permission, name: str, form: _Form) -> ObjectKind:
     query = form.query | part.query()
     namespaced = form.namespaced and not part.namespace
     return ObjectKind(name, form.object, part.paths(name), form.codec, query, not part.needed, namespaced)

@@ -16,7 +16,7 @@ _READ = ("list", "watch")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Permission:
     """Resources of one API group that are requested for one purpose: one rule of a role."""
 
     name: str
@@ -49,7 +49,7 @@ class Part:
 
 
 WATCHED = (
-    Part(
+    Permission(
         "Pods, nodes, namespaces",
         "",
         ("pods", "nodes", "namespaces"),
@@ -57,7 +57,7 @@ WATCHED = (
         "Everything: the watcher is not ready.",
         needed=True,
     ),
-    Part(
+    Permission(
         "Events",
         "",
         ("events",),
@@ -65,14 +65,14 @@ WATCHED = (
         "`volume` and `start_failed` where no status has the cause, `quota` of Jobs, StatefulSets and DaemonSets, and "
         "`scaling_up` as an autoscaler announces it.",
     ),
-    Part(
+    Permission(
         "Quotas",
         "",
         ("resourcequotas",),
         "How many GPUs a namespace may request, and how many it does.",
         "`gpugauge_quota_hard` and `gpugauge_quota_used`.",
     ),
-    Part(
+    Permission(
         "Dynamic resource allocation",
         DRA_GROUP,
         ("resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses"),
@@ -82,21 +82,21 @@ WATCHED = (
         "`gpugauge_node_device_plugin_registered`.",
         versions=DRA_VERSIONS,
     ),
-    Part(
+    Permission(
         "Controllers",
         "apps",
         ("replicasets", "statefulsets", "daemonsets"),
         "Controllers whose pods cannot be made.",
         "Deployments, StatefulSets and DaemonSets without pods in `gpugauge_pending_workloads`.",
     ),
-    Part(
+    Permission(
         "Jobs",
         "batch",
         ("jobs",),
         "Jobs whose pods cannot be made, and suspended ones that wait in a queue.",
         "Jobs without pods in `gpugauge_pending_workloads`.",
     ),
-    Part(
+    Permission(
         "Karpenter",
         "karpenter.sh",
         ("nodepools",),
@@ -104,7 +104,7 @@ WATCHED = (
         "Pods that fit on no node are `unsatisfiable_size` or `unknown_resource` although a node could be made.",
         versions=("v1", "v1beta1"),
     ),
-    Part(
+    Permission(
         "Cluster autoscaler",
         "",
         ("configmaps",),
@@ -113,7 +113,7 @@ WATCHED = (
         object_names=(autoscaler_status.NAME,),
         namespace=autoscaler_status.NAMESPACE,
     ),
-    Part(
+    Permission(
         "Kueue",
         "kueue.x-k8s.io",
         ("workloads",),
@@ -125,7 +125,7 @@ WATCHED = (
 """What every watcher lists and watches."""
 
 LEASE_PARTS = (
-    Part(
+    Permission(
         "Creating the lease",
         "coordination.k8s.io",
         ("leases",),
@@ -134,7 +134,7 @@ LEASE_PARTS = (
         verbs=("create",),
         needed=True,
     ),
-    Part(
+    Permission(
         "Keeping the lease",
         "coordination.k8s.io",
         ("leases",),
