@@ -9,6 +9,7 @@ import urllib.request
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
+from pathlib import Path
 
 from tests import waiting
 from tests.e2e.control_plane import processes
@@ -126,14 +127,15 @@ class ControlPlane:
         return self.call("POST", path, given)["status"]["token"]
 
     def kubeconfig(self, name, token):
-        """The path of a kubeconfig file with this token."""
+        """The path of a kubeconfig file with this token, or that names the file of one."""
+        user = {"tokenFile": str(token)} if isinstance(token, Path) else {"token": token}
         cluster = {"server": self.url, "certificate-authority": str(self.ca)}
         text = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "test",
             "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "u", "user": {"token": token}}],
+            "users": [{"name": "u", "user": user}],
             "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}],
         }
         path = self._folder / f"{name}.kubeconfig"

@@ -36,8 +36,16 @@ def plane(tmp_path):
 
 
 @pytest.fixture
-def watcher(plane):
-    kubeconfig = plane.kubeconfig("watcher", plane.token("gpugauge", "gpugauge-cluster"))
+def token(plane, tmp_path):
+    """The file of the watcher's token, as the kubelet mounts it."""
+    file = tmp_path / "token"
+    file.write_text(plane.token("gpugauge", "gpugauge-cluster"))
+    return file
+
+
+@pytest.fixture
+def watcher(plane, token):
+    kubeconfig = plane.kubeconfig("watcher", token)
     arguments = ["cluster", "--kubeconfig", kubeconfig, "--address", "127.0.0.1:0", "--interval", "1"]
     with running(arguments, {}) as started:
         started.until("/metrics", waits("unsatisfiable_size", 1))
@@ -71,6 +79,18 @@ def test_a_restart_of_the_api_server_costs_no_series_and_what_happened_since_is_
     print(f"read again after {time.monotonic() - began:.1f} s: {restarts(watcher)}")
     # The new process has no history from before its start: a watch from there is answered with 410, and listed anew.
     assert ("pods", "expired") in restarts(watcher)
+
+
+def test_a_token_that_is_no_longer_accepted_is_read_again(plane, watcher, token):
+    plane.delete("/api/v1/namespaces/gpugauge/serviceaccounts/gpugauge-cluster", {})
+    # A watch that is open stays so: only a new request needs the token.
+    plane.api_server.kill()
+    plane.api_server.start()
+    plane.until(lambda: ("pods", "unauthorized") in restarts(watcher))
+    assert waits("unsatisfiable_size", 1) in watcher.get("/metrics")[1]
+    apply_rights(plane)
+    token.write_text(plane.token("gpugauge", "gpugauge-cluster"))
+    plane.until(lambda: 'gpugauge_source_up{source="kubernetes"} 1' in watcher.get("/metrics")[1])
 
 
 def test_a_watch_from_before_all_history_is_answered_as_expired(plane):

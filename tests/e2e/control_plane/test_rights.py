@@ -14,10 +14,20 @@ from exporter.cluster.kubernetes.permissions import LEASE_PARTS, WATCHED
 from exporter.gpu_names import gpu_resources
 from tests.deploy.manifests import ROOT, kustomized
 from tests.e2e.control_plane import processes
-from tests.e2e.control_plane.shipped import OF_THE_OPERATOR, apply_rights, rights, rights_of_two_replicas
+from tests.e2e.control_plane.shipped import (
+    DEPLOY,
+    OF_THE_OPERATOR,
+    apply_rights,
+    documents,
+    rights,
+    rights_of_two_replicas,
+)
 
 pytestmark = processes.needs("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
 
+COMPONENTS = [
+    path.parent.name for path in sorted(DEPLOY.glob("*/kustomization.yaml")) if "kind: Component" in path.read_text()
+]
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 OFF = re.compile(r'^gpugauge_watch_off\{object="(\w+)",reason="forbidden"\} 1$', re.MULTILINE)
 
@@ -137,11 +147,31 @@ def test_the_api_server_accepts_every_object_of_the_manifests(plane, folder):
             plane.apply(each, dry_run=True)
 
 
-def test_the_api_server_accepts_two_replicas(plane, tmp_path):
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_the_api_server_accepts_every_option_of_the_manifests(plane, component, tmp_path):
     overlay = {
         "resources": [os.path.relpath(ROOT / "deploy/manifests", tmp_path)],
-        "components": [os.path.relpath(ROOT / "deploy/two-replicas", tmp_path)],
+        "components": [os.path.relpath(ROOT / "deploy" / component, tmp_path)],
     }
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     for each in kustomized(tmp_path):
         plane.apply(each, dry_run=True)
+
+
+@pytest.mark.parametrize(
+    ("option", "rights"),
+    [
+        ("pod-metadata", {("", "pods", verb, ()) for verb in ("list", "watch")}),
+        ("pod-metadata-kubelet", {("", "nodes/pods", "get", ())}),
+    ],
+)
+def test_an_option_gives_the_node_exporter_what_it_reads_and_nothing_else(plane, of_everyone, option, rights):
+    given = documents(f"{option}/rbac.yaml")
+    for each in given:
+        plane.apply(each)
+    try:
+        token = plane.token("gpugauge", "gpugauge-node")
+        assert allowed(plane, token, "default") - of_everyone == rights
+    finally:
+        for each in given:
+            plane.delete(f"{plane.path_of(each)}/{each['metadata']['name']}", {})
