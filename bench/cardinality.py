@@ -100,7 +100,7 @@ def cardinality_section(changes: int = CHANGES) -> BenchSection:
     remarks = (
         f"{changes} pods of each device are replaced, with a time between in which it is unallocated or has one fewer.",
         "dcgm-exporter: computed, from its series of a device and the labels that they have had.",
-        "On whole GPUs the default has all of dcgm-exporter's series and, on top, those of allocations and states.",
+        "On whole GPUs the default has all of dcgm-exporter's series and, on top, those that it has not.",
     )
     return BenchSection("Series in Prometheus after a day", rows, remarks)
 

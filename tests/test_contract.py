@@ -8,6 +8,7 @@ import pytest
 from alerts import GROUPS
 from alerts.rule import Alert, Recording
 from exporter.commands.metrics import sections
+from exporter.node.attribution.normalized_metrics import ALLOCATION_BUSY
 from exporter.node.devices.field import fields_by_name
 from tests.promql import grouping_labels, selectors
 
@@ -104,6 +105,12 @@ def test_an_expression_selects_only_series_and_labels_that_exist(where):
 def test_a_rule_groups_only_by_labels_that_something_sets(where):
     known = DCGM | TARGET | COPIED | {label for labels in EXPOSED.values() for label in labels}
     assert grouping_labels(EXPRESSIONS[where]) <= known
+
+
+def test_of_the_values_under_pods_only_the_one_is_read_that_is_exposed_without_labels_of_pods_too():
+    under_pods = {metric.name for metric in OF_PODS}
+    read = {name for expression in EXPRESSIONS.values() for name, _ in selectors(expression)}
+    assert under_pods & read == {ALLOCATION_BUSY.name}
 
 
 def test_panels_read_only_recorded_series_and_those_of_gpugauge_itself():

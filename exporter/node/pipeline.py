@@ -120,7 +120,8 @@ class NodePipeline:
         self._known = KnownGpus(map(device, self._before.gpus))
         self._state_seconds = StateSeconds(style.hostname, interval, self._before.devices, monotonic)
         self._inventory = InventoryMetrics(style.hostname)
-        self._normalized, self._exposes_normalized = NormalizedMetrics(style.hostname), normalized
+        self._normalized = NormalizedMetrics(style.hostname, all_of_pods=style.allocation_labels)
+        self._exposes_normalized = normalized
         self._computed = ComputedFamilies(style.hostname, windows, started_at=clock())
         self._last_known = last_known or LastKnownAllocations()
         self._attribution = AttributionCache(style.hostname, rules)

@@ -69,9 +69,12 @@ METRICS = (
 class NormalizedMetrics:
     """Makes the families, and keeps the labels of the last attribution. For use by one thread."""
 
-    def __init__(self, node: str) -> None:
-        """`node` is the node's name; empty when it is not known."""
-        self._node = node
+    def __init__(self, node: str, *, all_of_pods: bool = True) -> None:
+        """`node` is the node's name, empty when it is not known.
+
+        Without `all_of_pods`, only the value that rules read is exposed under pods: fewer series change with them.
+        """
+        self._node, self._all_of_pods = node, all_of_pods
         self._attribution: Attribution | None = None
         self.levels: tuple[Level, ...] = ()
         """Those of the devices of the last attribution that was seen."""
@@ -104,9 +107,12 @@ class NormalizedMetrics:
             Family(TEMPERATURE, _samples(self._gpus, values.gpu_temperature_celsius)),
             Family(MEMORY_TEMPERATURE, _samples(self._gpus, values.gpu_memory_temperature_celsius)),
             Family(ALLOCATION_BUSY, _samples(self._allocations, values.busy_ratio)),
-            Family(ALLOCATION_TENSOR, _samples(self._allocations, values.tensor_active_ratio)),
-            Family(ALLOCATION_MEMORY_USED, _samples(self._allocations, values.memory_used_bytes)),
+            *(self._others_of_pods(values) if self._all_of_pods else ()),
         ]
+
+    def _others_of_pods(self, values: DeviceValues) -> Iterator[Family]:
+        yield Family(ALLOCATION_TENSOR, _samples(self._allocations, values.tensor_active_ratio))
+        yield Family(ALLOCATION_MEMORY_USED, _samples(self._allocations, values.memory_used_bytes))
 
     def _device(self, device: Device) -> Labels:
         return BUSY.labels(UUID=device.uuid, **instance_ids(device), node=self._node)

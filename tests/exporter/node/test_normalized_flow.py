@@ -1,9 +1,11 @@
 """Normalized values through the whole flow: without a fitting counters file, and with the flag that leaves them out."""
 
+from dataclasses import replace
+
 import pytest
 
 from exporter.node.devices.counters_file import parse
-from tests.exporter.node.scenario_flow import SimulatedFlow, default_counters, series_of
+from tests.exporter.node.scenario_flow import STYLE, SimulatedFlow, default_counters, series_of
 
 NORMALIZED = ("gpugauge_device_", "gpugauge_gpu_", "gpugauge_allocation_")
 ENDINGS = ("_ratio", "_bytes", "_watts", "_celsius", "_joules_total")
@@ -45,3 +47,11 @@ def test_without_normalized_values_everything_else_stays(time):
     assert normalized(default_counters(), normalized=False) == set()
     exposed = series_of(SimulatedFlow("whole", default_counters(), normalized=False).exposition(61).text)
     assert any(name == time for name, _ in exposed)
+
+
+def test_without_labels_of_pods_only_the_value_that_rules_read_is_exposed_under_a_pod():
+    style = replace(STYLE, allocation_labels=False)
+    series = series_of(SimulatedFlow("whole", style=style).exposition(61).text)
+    of_pods = {name for name, labels in series if dict(labels).get("gpu_pod")}
+    assert of_pods == {"gpugauge_allocation_info", "gpugauge_allocation_busy_ratio"}
+    assert "gpugauge_device_tensor_active_ratio" in {name for name, _ in series}
