@@ -58,7 +58,7 @@ SECTIONS = (
     ReasonSection("Reader process", ReaderReason),
     ReasonSection("Source simulated", SimulationReason),
     ReasonSection("Source kubelet", KubeletReason),
-    ReasonSection("Sources kubernetes, resourceslices and resourceclaims of the node exporter", ApiReason),
+    ReasonSection("Source kubernetes of the node exporter and the objects of DRA", ApiReason),
     ReasonSection("HPC jobs", HpcJobReason),
     ReasonSection("Processes of pods", ProcessReason),
     ReasonSection("State file", StateFileReason),

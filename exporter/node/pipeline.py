@@ -5,14 +5,13 @@ to containers, and makes the metric families.
 """
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
 from exporter.config import DEFAULT_INTERVAL_SECONDS
-from exporter.metric import Family, LabelPairs
+from exporter.metric import Family
 from exporter.node.attribution import hpc_jobs
 from exporter.node.attribution.allocation import Allocations, LastKnownAllocations
 from exporter.node.attribution.attribute import Attribution
@@ -27,35 +26,26 @@ from exporter.node.attribution.pod_metadata import PodMetadata
 from exporter.node.attribution.rules import AttributionRules, ReplicaSharing
 from exporter.node.attribution.state_seconds import StateSeconds
 from exporter.node.audit.audit_log import NO_AUDIT_LOG, AuditLog, KnownOfPods
-from exporter.node.devices.component_labels import ComponentLabelCache
+from exporter.node.counter_series import CounterSeries, LabeledSamples
 from exporter.node.devices.computed_families import ComputedFamilies, CountWindows
 from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.field import TableScope
-from exporter.node.devices.gpu_selection import EVERY, labeled, of_devices, of_parts, selected, selection_problems
-from exporter.node.devices.health import HealthReason
+from exporter.node.devices.gpu_selection import EVERY
 from exporter.node.devices.known_gpus import KnownGpus
-from exporter.node.devices.labels import DeviceLabelCache, LabelStyle, device_schema
-from exporter.node.devices.link_labels import LinkLabelCache, link_schema
+from exporter.node.devices.labels import LabelStyle
 from exporter.node.devices.metrics import (
-    EntitySamples,
     InventoryMetrics,
-    dcgm_families,
-    field_names,
     label_rows,
-    samples_by_field,
     samples_of_devices,
     unsupported,
 )
-from exporter.node.devices.mig_repetition import repeated_on_instances
 from exporter.node.devices.normalized import DeviceValues, device_values
 from exporter.node.devices.readings import Readings, build_labels, with_unread_fields
 from exporter.node.devices.selection import Selection
-from exporter.node.devices.vgpu_labels import VgpuLabelCache, vgpu_label_rows, vgpu_schema
 from exporter.node.devices.vgpu_metrics import vgpu_families
 from exporter.node.dra.knowledge import KnownClaims
 from exporter.node.pods.known_pods import KnownPods
 from exporter.node.pods.options import PodOptions
-from exporter.node.processes.collected_use import CollectedUse, ProcessUse
+from exporter.node.processes.collected_use import ProcessUse
 from exporter.node.processes.source import ProcessFinder
 from exporter.node.state_file.content import RememberedNode, device, remembered
 from exporter.node.state_file.keeper import StateChange
@@ -108,14 +98,12 @@ class NodePipeline:
         how replicas share one now, without it that is as in `rules`; `audit` notes what is allocated.
         """
         self._sources, self._audit = sources, audit
-        self._style, self._selection = style, selection
         self._node = style.hostname
         self._claims = DeviceClaims(sources.dra, labels=style.allocation_labels)
         self._pods = PodMetadata(sources.pods, pods, style.hostname, rules.reservation_namespaces)
-        self._pod_names: tuple[str, ...] = ()
-        """The names of the labels of pods that the label caches know."""
         self._processes = ProcessUse(sources.processes, style, virtual_gpus)
-        self.use(counters)
+        names = (*((hpc_jobs.LABEL,) if sources.jobs else ()), *self._claims.names)
+        self._series = CounterSeries(counters, style, selection, self._processes, names)
         self._before = state or RememberedNode()
         self._known = KnownGpus(map(device, self._before.gpus))
         self._state_seconds = StateSeconds(style.hostname, interval, self._before.devices, monotonic)
@@ -134,19 +122,12 @@ class NodePipeline:
 
     def use(self, counters: Counters) -> None:
         """Expose the fields of these counters from the next collection on. What is known of the node stays."""
-        self._counters = counters
-        self._names = field_names(counters)
-        self._make_label_caches()
-        self._component_labels = ComponentLabelCache(self._style, counters)
+        self._series.use(counters)
 
-    def _make_label_caches(self) -> None:
-        rows = (*(row.name for row in self._counters.label_rows), *((hpc_jobs.LABEL,) if self._sources.jobs else ()))
-        names = tuple(dict.fromkeys((*rows, *self._claims.names, *self._pod_names)))
-        self._schema, self._link_schema = device_schema(self._style, names), link_schema(self._style, names)
-        self._labels = DeviceLabelCache(self._style, self._schema)
-        self._link_labels = LinkLabelCache(self._style, self._link_schema)
-        self._vgpu_schema = vgpu_schema(self._style, names)
-        self._vgpu_labels = VgpuLabelCache(self._style, self._vgpu_schema)
+    @property
+    def counters(self) -> Counters:
+        """Those in use."""
+        return self._series.counters
 
     @property
     def state(self) -> RememberedNode:
@@ -172,19 +153,19 @@ class NodePipeline:
         use = self._processes.read(cycle, readings, attribution, self._pods.pods)
         self._offer.read(cycle)
         jobs = self._sources.jobs.read() if self._sources.jobs else JobFiles()
-        devices, others = self._samples(readings, attribution, jobs.jobs)
+        samples = self._samples(readings, attribution, jobs.jobs)
         self.has_read_a_gpu = self.has_read_a_gpu or any(gpu.uuid not in readings.down for gpu in readings.inventory)
-        self._computed.observe(readings, devices.by_field)
-        values = device_values(self._normalized.see(attribution), devices.by_field)
+        self._computed.observe(readings, samples.devices.by_field)
+        values = device_values(self._normalized.see(attribution), samples.devices.by_field)
         known = KnownOfPods(listed or (), self._pods.pods) if self._sources.pods is not None else None
         self._audit.note(cycle.health, readings.taken_at, attribution, values, known)
         return Snapshot(
             taken_at=readings.taken_at,
             families=(
-                *self._selected_families(readings, devices, others, use),
+                *self._series.families(readings, samples, use, self._computed),
                 *self._inventory.families(readings, max(self._expected(), len(self._known))),
                 *self._computed.own(),
-                unsupported(readings, self._names, self._node),
+                unsupported(readings, self._series.field_names, self._node),
                 *allocation_families,
                 *self._pods.families(),
                 *use.families,
@@ -197,14 +178,14 @@ class NodePipeline:
             ),
             health=(*cycle.health, *self._claims.health()),
             problems=(
-                *self._problems(readings),
+                *self._series.problems(readings),
                 *(SourceProblem(JOBS, *problem) for problem in jobs.problems),
                 *self._pods.problems(),
                 *use.problems,
                 *self._offer.problems(),
                 *self._audit.problems(),
             ),
-            rejected=self._rejected(readings),
+            rejected=self._series.rejected(readings),
             build=build_labels(readings),
             # Without devices a collection is cheap. A failure of the kubelet must not make device reads more frequent.
             retry_soon=self._down(cycle),
@@ -227,57 +208,14 @@ class NodePipeline:
         readings = cycle.read(self._sources.devices, failed)
         if readings is failed:
             return readings
-        return with_unread_fields(self._known.completed(readings), self._counters.not_of_devices)
+        return with_unread_fields(self._known.completed(readings), self._series.counters.not_of_devices)
 
-    def _samples(
-        self, readings: Readings, attribution: Attribution, jobs: Jobs
-    ) -> tuple[EntitySamples, dict[TableScope, EntitySamples]]:
-        """Return the samples of the devices, and those of links, vGPUs and components by scope, with labels."""
+    def _samples(self, readings: Readings, attribution: Attribution, jobs: Jobs) -> LabeledSamples:
+        """Return the samples with the labels of devices, and of their jobs, claims and pods."""
         by_field, containers = samples_of_devices(readings), attribution.containers
-        rows = with_job(label_rows(self._counters, readings, by_field), readings.inventory, jobs)
+        rows = with_job(label_rows(self._series.counters, readings, by_field), readings.inventory, jobs)
         rows = self._pods.labeled(self._claims.labeled(rows, attribution), containers)
-        if self._pods.names != self._pod_names:
-            self._pod_names = self._pods.names
-            self._make_label_caches()
-        labels = self._labels.labels(readings.inventory, containers, rows)
-        link_labels = self._link_labels.labels(readings.links, readings.inventory, containers, rows)
-        links = EntitySamples(samples_by_field(readings.link_batches), link_labels, self._link_schema)
-        others: dict[TableScope, EntitySamples] = {"link": links, "vgpu": self._vgpus(readings, rows)}
-        return EntitySamples(by_field, labels, self._schema), others | self._components(readings)
-
-    def _vgpus(self, readings: Readings, rows: Sequence[LabelPairs]) -> EntitySamples:
-        """Return the samples of the vGPUs; `rows` are the values of label rows of the devices."""
-        by_field = samples_by_field(readings.vgpu_batches)
-        own = vgpu_label_rows(self._counters, readings.vgpus, by_field)
-        labels = self._vgpu_labels.labels(readings.vgpus, readings.inventory, rows, own)
-        return EntitySamples(by_field, labels, self._vgpu_schema)
-
-    def _components(self, readings: Readings) -> dict[TableScope, EntitySamples]:
-        by_field = samples_by_field(readings.component_batches)
-        labels = self._component_labels.labels(readings.components, by_field)
-        schemas = self._component_labels.schemas
-        return {scope: EntitySamples(by_field, labels, schema) for scope, schema in schemas.items()}
-
-    def _selected_families(
-        self,
-        readings: Readings,
-        devices: EntitySamples,
-        others: dict[TableScope, EntitySamples],
-        use: CollectedUse,
-    ) -> Iterator[Family]:
-        """Make the families of the counters file, of the devices that are selected, their links and vGPUs."""
-        chosen = selected(readings, self._selection)
-        others = others | {
-            "link": of_parts(others["link"], readings.links, chosen),
-            "vgpu": of_parts(others["vgpu"], readings.vgpus, chosen),
-        }
-        exposed = of_devices(devices, chosen)
-        if self._style.repeat_on_instances:
-            exposed = exposed._replace(by_field=repeated_on_instances(exposed.by_field, readings.inventory, chosen))
-        families = dcgm_families(self._counters, exposed, others)
-        yield from self._processes.in_families(families, self._counters, use, devices.labels, chosen)
-        own = labeled(readings.inventory, devices.labels, chosen)
-        yield from self._computed.of_file(self._counters.computed, *own, self._schema)
+        return self._series.labeled(readings, by_field, containers, rows, self._pods.names)
 
     def _job_families(self, readings: Readings, jobs: Jobs) -> tuple[Family, ...]:
         family = job_info(readings.inventory, jobs, self._node)
@@ -288,15 +226,6 @@ class NodePipeline:
             return None
         fresh: Allocations | None = cycle.read(self._sources.kubelet, otherwise=None)
         return self._last_known.latest(fresh)
-
-    def _problems(self, readings: Readings) -> tuple[SourceProblem, ...]:
-        found = (*readings.problems, *selection_problems(readings, self._selection))
-        problems = [SourceProblem(readings.source, *problem) for problem in found]
-        # Not while the source is down. DCGM says itself why there are no health checks.
-        if self._counters.need_health and readings.source != "dcgm" and readings.inventory:
-            message = f"DCGM_EXP_GPU_HEALTH_STATUS has no series: the source {readings.source} has no health checks"
-            problems.append(SourceProblem(readings.source, HealthReason.HEALTH_NOT_IN_SOURCE, message))
-        return tuple(problems)
 
     def _state_families(
         self, cycle: CollectionCycle, attribution: Attribution, values: DeviceValues, readings: Readings
@@ -309,11 +238,3 @@ class NodePipeline:
 
     def _down(self, cycle: CollectionCycle) -> bool:
         return any(health.source == self._sources.devices.name and not health.up for health in cycle.health)
-
-    def _rejected(self, readings: Readings) -> Mapping[tuple[str, str], int]:
-        counts: Counter[tuple[str, str]] = Counter()
-        for rejection in readings.rejections:
-            # A read that began before a reload still has fields that are not configured any more.
-            if rejection.field in self._names:
-                counts[self._names[rejection.field], rejection.reason] += rejection.count
-        return counts

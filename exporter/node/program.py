@@ -11,16 +11,10 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from exporter.collection_loop import CollectionLoop
-from exporter.config import ConfigError
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
-from exporter.gpu_names import gpu_resources
-from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.hpc_job_files import JobFilesReader
 from exporter.node.attribution.mps import replica_sharing
-from exporter.node.attribution.offer_reader import OfferReader
 from exporter.node.audit.start import start_audit_log
 from exporter.node.config import NodeConfig
 from exporter.node.counters_source import counters_source
@@ -33,12 +27,8 @@ from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.device_source import ReaderConfig, WantedField
 from exporter.node.devices.pci import PciBus
 from exporter.node.devices.watch_intervals import mismatches, wanted_at
-from exporter.node.dra.knowledge import KnownClaims
-from exporter.node.pipeline import NodePipeline, NodeSources
-from exporter.node.pods.known_pods import KnownPods
-from exporter.node.processes.container_log_links import ContainerLogLinks
-from exporter.node.processes.proc_folder import ProcFolder
-from exporter.node.processes.source import NodeProcessFinder, ProcessFinder
+from exporter.node.open_sources import open_sources
+from exporter.node.pipeline import NodePipeline
 from exporter.node.profiling_pause import ProfilingPause
 from exporter.node.reader.supervisor import COMMAND, Reader
 from exporter.node.restart_need import DRIVER, RestartNeed
@@ -46,10 +36,6 @@ from exporter.node.state_file.keeper import StateKeeper
 from exporter.node.status import node_page
 from exporter.program import ProgramEndpoints, run_until_signaled, serve
 from exporter.snapshot import Snapshot
-from exporter.source import Source
-
-if TYPE_CHECKING:
-    from exporter.node.simulation.scenario import Scenario
 
 logger = logging.getLogger(__name__)
 
@@ -197,12 +183,9 @@ class NodeProgram:
 
     def _build(self, counters: Counters) -> NodePipeline:
         config = self._config
-        jobs = JobFilesReader(config.jobs_folder) if config.jobs_folder else None
-        kubelet, offer = self._kubelet()
-        sources = NodeSources(self._reader, kubelet, jobs, self._pods(), self._processes(), offer, self._claims())
         state = self._keeper.load() if self._keeper is not None else None
         return NodePipeline(
-            sources,
+            open_sources(config, self._reader),
             counters,
             config.style,
             config.attribution_rules,
@@ -218,72 +201,10 @@ class NodeProgram:
             audit=self._audit,
         )
 
-    def _pods(self) -> KnownPods | None:
-        """The pods of this node where they are asked for."""
-        config = self._config
-        if config.pods.source == "off":
-            return None
-        from exporter.node.pods.sources import pods_of_node  # noqa: PLC0415 - most nodes need no HTTP client
-
-        gpus = gpu_resources(config.resource_names)
-        return pods_of_node(config.pods, config.service_account, config.style.hostname, gpus)
-
-    def _claims(self) -> KnownClaims | None:
-        """What the API server knows of devices of ResourceClaims, where that is asked for."""
-        config = self._config
-        if not config.dra:
-            return None
-        from exporter.node.dra.reader import DraReader  # noqa: PLC0415 - it brings an HTTP client, as above
-
-        reader = DraReader(config.service_account, config.style.hostname)
-        reader.start()
-        return reader
-
-    def _kubelet(self) -> tuple[Source[Allocations] | None, OfferReader | None]:
-        """The kubelet with `--kubernetes`; else, for the simulated source, the allocations of its scenario.
-
-        What the kubelet offers to pods is asked of a real one alone.
-        """
-        config = self._config
-        if config.kubernetes:
-            # gRPC and protobuf hold 10 MiB: an exporter that does not ask the kubelet goes without them.
-            from exporter.node.attribution.kubelet import Kubelet, offer_reader  # noqa: PLC0415 - see above
-
-            kubelet = Kubelet(Path(config.kubelet_socket), gpu_resources(config.resource_names))
-            return kubelet, offer_reader(kubelet)
-        if config.source != "simulated":
-            return None, None
-        from exporter.node.simulation.kubelet import ScenarioKubelet  # noqa: PLC0415 - for simulated nodes only
-
-        scenario = _scenario(config)
-        return ScenarioKubelet(scenario, scenario.begins(time.time())), None
-
-    def _processes(self) -> ProcessFinder | None:
-        """Finds the pods of processes, where that is asked for: on this node, or in the simulated source's scenario."""
-        config = self._config
-        if not config.processes.read:
-            return None
-        if config.source == "simulated":
-            from exporter.node.simulation.process_finder import ScenarioProcessFinder  # noqa: PLC0415 - as above
-
-            scenario = _scenario(config)
-            return ScenarioProcessFinder(scenario, scenario.begins(time.time()))
-        folder, links = ProcFolder(config.processes.host_proc), ContainerLogLinks(config.processes.container_log_links)
-        return NodeProcessFinder(folder, links)
-
     def _expected_gpus(self) -> int:
         if not self._config.reads_this_machine:
             return self._config.expected_gpus
         return max(self._config.expected_gpus, self._pci.count_gpus())
-
-
-def _scenario(config: NodeConfig) -> "Scenario":
-    from exporter.node.simulation.scenario import ScenarioError, load  # noqa: PLC0415 - for simulated nodes only
-
-    try:
-        return load(str(config.scenario) if config.scenario else None)
-    except ScenarioError as error:
-        raise ConfigError(str(error)) from None
 
 
 def state_keeper(config: NodeConfig) -> StateKeeper | None:

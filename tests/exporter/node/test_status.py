@@ -112,7 +112,7 @@ def test_values_are_found_under_the_names_of_dcgm_exporter_1():
     style = LabelStyle(HOSTNAME, old_namespace=True)
     flow = SimulatedFlow("whole", t=61)
     flow.flow.pipeline._style = style
-    flow.flow.pipeline.use(flow.flow.pipeline._counters)
+    flow.flow.pipeline.use(flow.flow.pipeline.counters)
     assert devices_of(flow.flow.pipeline.collect()) == devices_of(snapshot.collect())
 
 
