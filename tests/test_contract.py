@@ -8,7 +8,7 @@ import pytest
 from alerts import GROUPS
 from alerts.rule import Alert, Recording
 from exporter.commands.metrics import sections
-from exporter.node.attribution.normalized_metrics import ALLOCATION_BUSY
+from exporter.node.attribution.normalized_metrics import ALLOCATION_BUSY, ALLOCATION_MEMORY_USED, ALLOCATION_TENSOR
 from exporter.node.devices.field import fields_by_name
 from tests.promql import grouping_labels, selectors
 
@@ -108,7 +108,7 @@ def test_a_rule_groups_only_by_labels_that_something_sets(where):
 
 
 def test_of_the_values_under_pods_only_the_one_is_read_that_is_exposed_without_labels_of_pods_too():
-    under_pods = {metric.name for metric in OF_PODS}
+    under_pods = {each.name for each in (ALLOCATION_BUSY, ALLOCATION_TENSOR, ALLOCATION_MEMORY_USED)}
     read = {name for expression in EXPRESSIONS.values() for name, _ in selectors(expression)}
     assert under_pods & read == {ALLOCATION_BUSY.name}
 

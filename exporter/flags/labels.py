@@ -16,8 +16,8 @@ LABELS = (
         "allocation-labels",
         choice("pod", "none"),
         "whether the labels namespace, pod and container are written. With none, few series change with pods: "
-        "`gpugauge_allocation_info`, the replicas and, alone of a device's values, `gpugauge_allocation_busy_ratio`, which "
-        "rules read",
+        "`gpugauge_allocation_info`, the replicas and, alone of a device's values, `gpugauge_allocation_busy_ratio`, "
+        "which rules read",
         variable="GPUGAUGE_ALLOCATION_LABELS",
         default="pod",
     ),
