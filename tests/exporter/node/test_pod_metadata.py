@@ -109,7 +109,7 @@ def test_a_malformed_pod_costs_itself_and_is_counted(tmp_path):
 
 
 @pytest.mark.parametrize("flag", ["kubernetes-pod-label-allowlist-regex", "pod-labels", "pod-annotations"])
-@pytest.mark.parametrize("text", ["(", "app,[", "[[:alpha:]]", ",", "*app", "a)|(b"])
+@pytest.mark.parametrize("text", ["(", "app,[", "[[:alpha:]]", r"\pL", r"app\z", ",", "*app", "a)|(b"])
 def test_an_expression_that_cannot_be_used_ends_the_program_with_one_message(flag, text, capsys):
     with pytest.raises(cli.ConfigError) as error:
         cli.parse(["node", f"--{flag}={text}"], {})
