@@ -125,11 +125,6 @@ class NodePipeline:
         self._series.use(counters)
 
     @property
-    def counters(self) -> Counters:
-        """Those in use."""
-        return self._series.counters
-
-    @property
     def state(self) -> RememberedNode:
         """What is to be remembered after a restart, as of the last collection."""
         gpus, devices = remembered(self._known.gpus), self._state_seconds.counted

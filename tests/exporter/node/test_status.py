@@ -108,12 +108,9 @@ def test_the_page_has_the_values_of_the_exposition_of_the_same_collection():
 
 
 def test_values_are_found_under_the_names_of_dcgm_exporter_1():
-    snapshot = SimulatedFlow("whole", t=61).flow.pipeline
-    style = LabelStyle(HOSTNAME, old_namespace=True)
-    flow = SimulatedFlow("whole", t=61)
-    flow.flow.pipeline._style = style
-    flow.flow.pipeline.use(flow.flow.pipeline.counters)
-    assert devices_of(flow.flow.pipeline.collect()) == devices_of(snapshot.collect())
+    styles = LabelStyle(HOSTNAME), LabelStyle(HOSTNAME, old_namespace=True)
+    now, before = (SimulatedFlow("whole", t=61, style=style).flow.pipeline.collect() for style in styles)
+    assert devices_of(before) == devices_of(now)
 
 
 def test_a_shared_device_names_its_pods_and_how_it_is_shared():
