@@ -33,7 +33,7 @@ def test_rows_that_cannot_be_used_are_named_with_their_lines_and_the_rest_counte
 
 
 def test_rows_that_no_source_reads_are_a_note(node):
-    rows = f"{THREE}\nDCGM_FI_DEV_VGPU_MEMORY_USAGE, gauge, x\n"
+    rows = f"{THREE}\nDCGM_FI_DEV_CONNECTX_HEALTH, gauge, x\n"
     note, fine = findings(counters, "counters file", examination(node, counters=rows))
     assert (str(note.status), note.reason, str(fine.status)) == ("note", DoctorReason.FIELDS_NOT_READ, "ok")
 
