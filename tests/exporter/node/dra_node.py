@@ -33,7 +33,7 @@ def uuid(number):
 class DraNode:
     """Makes collections: two whole GPUs and one with MIG devices. `rows` are what the kubelet lists."""
 
-    def __init__(self, folder, *flags, version="v1", node=NODE, **variables):
+    def __init__(self, folder, *flags, version="v1", node=NODE, faults=(), **variables):
         scenario = folder / "scenario.json"
         whole = [gpu_spec(n, uuid=uuid(n), fields={"203": 80 + n}) for n in range(2)]
         split = gpu_spec(2, uuid=uuid(2), mig=True, instances=[instance_spec(gi) for gi in (7, 8)])
@@ -43,6 +43,8 @@ class DraNode:
         self.version = version
         for kind in ("resourceslices", "resourceclaims"):
             self.api.serve(f"/apis/resource.k8s.io/{version}/{kind}")
+        for fault in faults:
+            self.api.add_fault(fault)
         self.api.start()
         self.rows = []
         self.server = SimulatedKubelet(folder / "kubelet.sock", lambda: self.rows, seed=1)

@@ -142,9 +142,9 @@ def test_a_claim_that_was_not_read_yet_costs_only_the_knowledge_of_its_device():
 
 def test_report_9_forbidden_objects_cost_only_what_they_show_and_say_so_once(caplog):
     caplog.set_level(logging.INFO)
-    with dra_node(DRA) as node:
-        for kind, on in (("resourceslices", "list"), ("resourceclaims", "get")):
-            node.api.add_fault(ApiFault(on, kind, times=-1, status=403))
+    faults = [ApiFault("list", "resourceslices", times=-1, status=403)]
+    faults += [ApiFault("get", "resourceclaims", times=-1, status=403)]
+    with dra_node(DRA, faults=faults) as node:
         node.claim("d1", "gpu-0@shared", "second@shared")
         node.claim("d2", "gpu-0@shared", "second@shared")
         denied = {("resourceslices", "forbidden"), ("resourceclaims", "forbidden")}

@@ -127,7 +127,7 @@ def test_a_server_that_fails_costs_the_claims_that_were_not_read_and_is_asked_le
     assert read(reader, *both).problem is None
 
 
-def test_a_busy_server_gets_no_request_for_as_long_as_it_asks(server, reader, clock):
+def test_a_busy_server_gets_no_request_for_a_claim_for_as_long_as_it_asks(server, reader, clock):
     server.put("resourceclaims", claim_object(("gpu", "gpu-0")))
     server.add_fault(ApiFault("get", "resourceclaims", status=429, retry_after=30))
     assert read(reader).problem[0] == "throttled"
