@@ -6,7 +6,6 @@ from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.claims import claims_of
 from exporter.node.config import NodeConfig
 from exporter.node.doctor.examination import DraExamination
-from exporter.node.dra.knowledge import DraKnowledge
 from exporter.node.dra.reader import DraReader
 from exporter.node.dra.resource_claims import WantedClaims
 from exporter.node.service_account.reasons import ApiReason
@@ -26,16 +25,16 @@ def known_claims(
     end = time.monotonic() + seconds
     reader.start()
     try:
-        knowledge = reader.knowledge(wanted)
-        while _unanswered(reader, knowledge, wanted) and time.monotonic() < end:
+        while _unanswered(reader, wanted) and time.monotonic() < end:
             time.sleep(_LOOK_SECONDS)
-            knowledge = reader.knowledge(wanted)
-        return DraExamination(knowledge, tuple((kind, *found) for kind, found in reader.problems.items() if found))
+        problems = tuple((kind, *found) for kind, found in reader.problems.items() if found)
+        # Only now: the slices may have come between the last look at the claims and the one at the problems.
+        return DraExamination(reader.knowledge(wanted), problems)
     finally:
         reader.close()
 
 
-def _unanswered(reader: DraReader, knowledge: DraKnowledge, wanted: WantedClaims) -> bool:
+def _unanswered(reader: DraReader, wanted: WantedClaims) -> bool:
+    claims = reader.knowledge(wanted).claims
     reasons = {problem[0] for problem in reader.problems.values() if problem}
-    claims = knowledge.claims
     return ApiReason.CONNECTING in reasons or (not reasons and claims is not None and wanted.keys() > claims.keys())
