@@ -26,6 +26,8 @@ from exporter.node.service_account.session import ApiRequestError, ApiSession
 _LOG = logging.getLogger(__name__)
 MISSING_SECONDS = 60.0
 """How long a claim that was not found, or that lacks a device, is not asked for again."""
+WAIT_SECONDS = 0.5
+"""How long a collection waits for claims that it asks for: without that a new pod would be named one later."""
 _LONGEST_PAUSE = 60.0
 _MAX_BYTES = 4 << 20
 _DENIED = frozenset({ApiReason.FORBIDDEN, ApiReason.UNAUTHORIZED, ApiReason.NO_API_SERVER})
@@ -51,7 +53,9 @@ class ClaimReader:
         self._backoff = Backoff(FIRST_PAUSE, _LONGEST_PAUSE, clock)
         self._next_at = float("-inf")
         self._problem: tuple[ApiReason, str] | None = None
-        self._running = False
+        self._ended = threading.Event()
+        """Whether no request is being made."""
+        self._ended.set()
         self._closed = False
         self._version = 0
         """Which version of the API answered last."""
@@ -66,19 +70,21 @@ class ClaimReader:
     def view(self, wanted: WantedClaims) -> Mapping[ClaimId, ClaimFacts] | None:
         """What is known of these claims; those that are not known are asked for, and all others forgotten.
 
-        It is the same object until one of them changes; None while the service account may not read claims.
+        It is the same object until one of them changes; None while the service account may not read claims. The call
+        waits for a moment where it has asked for some.
         """
         with self._lock:
             if self._known.keys() - wanted.keys():
                 self._known = {claim: facts for claim, facts in self._known.items() if claim in wanted}
             self._again_at = {claim: at for claim, at in self._again_at.items() if claim in wanted}
-            due = self._due(wanted)
-            begin, self._running = bool(due) and not self._running, self._running or bool(due)
-            denied = self._problem is not None and self._problem[0] in _DENIED
-            known = None if denied else self._known
-        if begin:
+            due = self._due(wanted) if self._ended.is_set() else []
+        if due:
+            self._ended.clear()
             self._start(lambda: self._read(due))
-        return known
+            self._ended.wait(WAIT_SECONDS)
+        with self._lock:
+            denied = self._problem is not None and self._problem[0] in _DENIED
+            return None if denied else self._known
 
     def close(self) -> None:
         """Make no further request, and end the one that is being made."""
@@ -108,8 +114,7 @@ class ClaimReader:
             _LOG.exception("the thread that reads claims met a defect")
             self._failed(ApiRequestError(ApiReason.CRASHED, repr(error)))
         finally:
-            with self._lock:
-                self._running = False
+            self._ended.set()
 
     def _note(self, claim: ClaimId, devices: frozenset[ClaimableKey], found: ClaimFacts | None) -> None:
         with self._lock:

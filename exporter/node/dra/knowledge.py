@@ -38,7 +38,7 @@ NO_KNOWLEDGE = DraKnowledge()
 
 
 class KnownClaims(Protocol):
-    """Where knowledge is from, as attribution uses it. Nothing here waits: what is read is known already."""
+    """Where knowledge is from, as attribution uses it. Nothing here waits for more than a moment."""
 
     def knowledge(self, wanted: WantedClaims) -> DraKnowledge:
         """What is known now; the same object until something changes. `wanted` is what the kubelet lists."""

@@ -26,7 +26,7 @@ def slices_of(node: str) -> WatchedKind[SliceFacts]:
 
 
 class DraReader:
-    """Keeps what is known current in threads of its own. Its methods are for one thread, and return at once."""
+    """Keeps what is known current in threads of its own. Its methods are for one thread, and return within a moment."""
 
     def __init__(self, account: ServiceAccount, node: str, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` is in seconds and never jumps."""

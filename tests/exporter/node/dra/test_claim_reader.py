@@ -1,5 +1,6 @@
 """The reader of ResourceClaims against the simulated API server: each claim once, and what it may not read."""
 
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -149,6 +150,25 @@ def test_a_claim_that_cannot_be_decoded_costs_only_itself(server, reader, garbag
 def test_names_are_quoted(server, reader):
     assert read(reader, ("a/../b", "c?d")).claims == {}
     assert server.requests[0].path == "/apis/resource.k8s.io/v1/namespaces/a%2F..%2Fb/resourceclaims/c%3Fd"
+
+
+def test_the_first_collection_with_a_claim_knows_it_and_none_waits_long_for_a_slow_server(server, tmp_path):
+    (tmp_path / "token").write_text("secret\n")
+    reader = ClaimReader(ServiceAccount(server.url, tmp_path))
+    server.put("resourceclaims", claim_object(("gpu", "gpu-0")))
+    assert set(reader.view(wanted())) == {CLAIM}
+    server.add_fault(ApiFault("get", "resourceclaims", delay=float("inf")))
+    began = time.monotonic()
+    both = wanted(CLAIM, ("team", "slow"))
+    assert set(reader.view(both)) == {CLAIM}
+    assert time.monotonic() - began < 5
+    began = time.monotonic()
+    for _ in range(100):  # while that request is being made there is nothing to wait for
+        assert set(reader.view(both)) == {CLAIM}
+    assert time.monotonic() - began < 5
+    assert len(server.requests) == 2
+    reader.close()
+    server.clear_faults()
 
 
 def test_nothing_is_asked_for_after_the_end(server, reader):
