@@ -1,6 +1,7 @@
 """Generates gpugauge's rule files, the same rules as a PrometheusRule, and an example Alertmanager configuration.
 
-`python -m alerts [--output FOLDER] [--runbook ADDRESS]`; rule files in the folder that belong to no group are removed.
+`python -m alerts [--output FOLDER] [--runbook ADDRESS] [--cluster-label NAME]`; rule files in the folder that belong to
+no group are removed.
 """
 
 import argparse
@@ -8,18 +9,19 @@ from pathlib import Path
 
 from alerts import ADAPTERS, GROUPS
 from alerts.alertmanager import alertmanager_example
+from alerts.cluster_label import CLUSTER_LABEL, with_cluster_label
 from alerts.rule import RUNBOOK
 from alerts.rulefile import prometheus_rule, rule_file
 
 
-def files(runbook: str = RUNBOOK) -> dict[str, str]:
+def files(runbook: str = RUNBOOK, cluster_label: str = CLUSTER_LABEL) -> dict[str, str]:
     """Return the text of every generated file, by its path below the output folder.
 
-    `runbook` is the address of the runbook that the alerts link to.
+    `runbook` is the address of the runbook that the alerts link to, `cluster_label` the label that tells clusters
+    apart.
     """
     rules = {f"rules/{group.name.removeprefix('gpugauge-')}.yaml": rule_file(group, runbook) for group in GROUPS}
-    return {
-        **rules,
+    resources = {
         "prometheusrule.yaml": prometheus_rule(tuple(group for group in GROUPS if group not in ADAPTERS), runbook),
         **{
             f"prometheusrule-{group.name.removeprefix('gpugauge-')}.yaml": prometheus_rule(
@@ -27,8 +29,9 @@ def files(runbook: str = RUNBOOK) -> dict[str, str]:
             )
             for group in ADAPTERS
         },
-        "alertmanager/example.yaml": alertmanager_example(),
     }
+    renamed = {name: with_cluster_label(text, cluster_label) for name, text in {**rules, **resources}.items()}
+    return {**renamed, "alertmanager/example.yaml": alertmanager_example()}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -36,8 +39,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m alerts", description=__doc__.partition("\n")[0])
     parser.add_argument("--output", type=Path, default=Path("deploy/generated"), help="folder to write below")
     parser.add_argument("--runbook", default=RUNBOOK, help="address of the runbook that alerts link to")
+    parser.add_argument("--cluster-label", default=CLUSTER_LABEL, help="label that tells clusters apart, in the rules")
     options = parser.parse_args(arguments)
-    wanted = files(options.runbook)
+    wanted = files(options.runbook, options.cluster_label)
     for name, text in wanted.items():
         path = options.output / name
         path.parent.mkdir(parents=True, exist_ok=True)
