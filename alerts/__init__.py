@@ -1,7 +1,7 @@
 """Recording rules, alerts and their routing, as Python from which `python -m alerts` writes configuration files.
 
-Each group of rules is a module with a constant GROUP. `rule.py` defines what a group consists of, `rulefile.py` how it
-is written, `expression.py` the PromQL that several groups share.
+Each group of rules is a constant GROUP of a module, or one of its GROUPS. `rule.py` defines what a group consists of,
+`rulefile.py` how it is written, `expression.py` the PromQL that several groups share.
 """
 
 from alerts import (
@@ -26,7 +26,7 @@ GROUPS: tuple[Group, ...] = (
     *ADAPTERS,
     pods.GROUP,
     namespaces.GROUP,
-    nodes.GROUP,
+    *nodes.GROUPS,
     clusters.GROUP,
     efficiency.GROUP,
     pending.GROUP,

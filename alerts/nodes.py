@@ -212,31 +212,49 @@ label_replace(
 """
 """The model of a node's GPUs; `mixed` where it has several, so that what is summed by model adds up to all."""
 
-GROUP = Group(
-    "gpugauge-nodes",
-    (
-        Recording("node:gpus:count", GPUS),
-        Recording("node:gpus_allocated:count", ALLOCATED_GPUS),
-        Recording("node:gpus_unallocated:count", UNALLOCATED_GPUS),
-        Recording("node:gpu_devices:count", DEVICES),
-        Recording("node:gpu_devices_allocated:count", ALLOCATED_DEVICES),
-        Recording("node:gpu_devices_unallocated:count", UNALLOCATED_DEVICES),
-        Recording("node:gpu_idle_devices:count", ALLOCATED_IDLE_NOW),
-        Recording("node:gpu_idle_devices:count15m", ALLOCATED_IDLE),
-        Recording("node:gpu_busy:sum", BUSY_SUM),
-        Recording("node:gpu_busy:count", BUSY_COUNT),
-        Recording("node:gpu_tensor_active:sum", TENSOR_SUM),
-        Recording("node:gpu_tensor_active:count", TENSOR_COUNT),
-        Recording("node:gpu_allocated_busy:sum", ALLOCATED_BUSY_SUM),
-        Recording("node:gpu_allocated_busy:count", ALLOCATED_BUSY_COUNT),
-        Recording("node:gpu_allocated_tensor_active:sum", ALLOCATED_TENSOR_SUM),
-        Recording("node:gpu_allocated_tensor_active:count", ALLOCATED_TENSOR_COUNT),
-        Recording("node:gpu_allocated_dram_active:sum", ALLOCATED_DRAM_SUM),
-        Recording("node:gpu_allocated_dram_active:count", ALLOCATED_DRAM_COUNT),
-        Recording("node:gpu_memory_used_bytes:sum", MEMORY_USED),
-        Recording("node:gpu_memory_total_bytes:sum", MEMORY_TOTAL),
-        Recording("node:gpu_power_watts:sum", POWER),
-        Recording("node:gpu_temperature_celsius:max", TEMPERATURE),
-        Recording("node:gpu_model:info", MODEL),
+GROUPS = (
+    Group(
+        "gpugauge-nodes",
+        (
+            Recording("node:gpus:count", GPUS),
+            Recording("node:gpus_allocated:count", ALLOCATED_GPUS),
+            Recording("node:gpus_unallocated:count", UNALLOCATED_GPUS),
+            Recording("node:gpu_devices:count", DEVICES),
+            Recording("node:gpu_devices_allocated:count", ALLOCATED_DEVICES),
+            Recording("node:gpu_devices_unallocated:count", UNALLOCATED_DEVICES),
+            Recording("node:gpu_model:info", MODEL),
+        ),
+    ),
+    Group(
+        "gpugauge-node-activity",
+        (
+            Recording("node:gpu_busy:sum", BUSY_SUM),
+            Recording("node:gpu_busy:count", BUSY_COUNT),
+            Recording("node:gpu_tensor_active:sum", TENSOR_SUM),
+            Recording("node:gpu_tensor_active:count", TENSOR_COUNT),
+            Recording("node:gpu_memory_used_bytes:sum", MEMORY_USED),
+            Recording("node:gpu_memory_total_bytes:sum", MEMORY_TOTAL),
+            Recording("node:gpu_power_watts:sum", POWER),
+            Recording("node:gpu_temperature_celsius:max", TEMPERATURE),
+        ),
+    ),
+    Group(
+        "gpugauge-node-allocated",
+        (
+            Recording("node:gpu_allocated_busy:sum", ALLOCATED_BUSY_SUM),
+            Recording("node:gpu_allocated_busy:count", ALLOCATED_BUSY_COUNT),
+            Recording("node:gpu_allocated_tensor_active:sum", ALLOCATED_TENSOR_SUM),
+            Recording("node:gpu_allocated_tensor_active:count", ALLOCATED_TENSOR_COUNT),
+            Recording("node:gpu_allocated_dram_active:sum", ALLOCATED_DRAM_SUM),
+            Recording("node:gpu_allocated_dram_active:count", ALLOCATED_DRAM_COUNT),
+        ),
+    ),
+    Group(
+        "gpugauge-node-idle",
+        (
+            Recording("node:gpu_idle_devices:count", ALLOCATED_IDLE_NOW),
+            Recording("node:gpu_idle_devices:count15m", ALLOCATED_IDLE),
+        ),
     ),
 )
+"""Several, because Prometheus evaluates groups side by side and the rules of one group after each other."""
