@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.table import BenchSection, Figure
 from exporter.node.attribution.allocation import Allocation, Allocations
-from exporter.node.attribution.attribute import attribute
+from exporter.node.attribution.matching.attribute import attribute
 from exporter.node.audit.audit_log import AuditLog
 from exporter.node.audit.log_file import AuditFile
 from exporter.node.audit.writer import AuditWriter

@@ -8,10 +8,10 @@ from bench.cpu import cost_of
 from bench.fixture import BenchNode, RunningFakes
 from bench.stages import RULES, whole
 from bench.table import BenchSection, Figure
-from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.attribution.kubelet.client import Kubelet
+from exporter.node.attribution.kubelet.repeated_answer import AnswerDecoder
 from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesRequest, ListPodResourcesResponse
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
-from exporter.node.attribution.repeated_answer import AnswerDecoder
 
 BUDGET_MS = 10.0
 

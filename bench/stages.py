@@ -19,11 +19,11 @@ from exporter.collection_loop import CollectionLoop
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
 from exporter.exposition.page import gzip_page, plain_page
 from exporter.exposition.render import formatted_samples
-from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.attribution.kubelet.client import Kubelet
 from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesRequest
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
-from exporter.node.attribution.metrics import AttributionCache
-from exporter.node.attribution.rules import AttributionRules
+from exporter.node.attribution.matching.rules import AttributionRules
+from exporter.node.attribution.series.metrics import AttributionCache
 from exporter.node.dcgm.native.library import DcgmLibrary
 from exporter.node.dcgm.source import DcgmSource
 from exporter.node.devices.counters_file import Counters

@@ -14,7 +14,7 @@ from demo.prometheus import CLUSTER_JOB, NODE_JOB, ScrapeTargets
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.pipeline import ClusterPipeline
 from exporter.metric import AnyFamily
-from exporter.node.attribution.rules import AttributionRules
+from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.counters_watch import load_counters
 from exporter.node.devices.device_source import ReaderConfig
 from exporter.node.devices.labels import LabelStyle

@@ -12,9 +12,9 @@ from exporter.cluster.kubernetes.reasons import SyncReason, WatchReason
 from exporter.cluster.leadership.reasons import LeaseReason
 from exporter.cluster.metrics.maintenance import MaintenanceReason
 from exporter.cluster.scheduling.pending_reason import PendingReason
-from exporter.node.attribution.device_lookup import UnmatchedReason
-from exporter.node.attribution.hpc_job_files import HpcJobReason
-from exporter.node.attribution.kubelet_reason import KubeletReason
+from exporter.node.attribution.jobs.hpc_job_files import HpcJobReason
+from exporter.node.attribution.kubelet.reason import KubeletReason
+from exporter.node.attribution.matching.device_lookup import UnmatchedReason
 from exporter.node.audit.reasons import AuditReason, GapReason
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.clock_events import ClockEventReason

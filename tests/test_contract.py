@@ -8,7 +8,11 @@ import pytest
 from alerts import GROUPS
 from alerts.rule import Alert, Recording
 from exporter.commands.metrics import sections
-from exporter.node.attribution.normalized_metrics import ALLOCATION_BUSY, ALLOCATION_MEMORY_USED, ALLOCATION_TENSOR
+from exporter.node.attribution.series.normalized_metrics import (
+    ALLOCATION_BUSY,
+    ALLOCATION_MEMORY_USED,
+    ALLOCATION_TENSOR,
+)
 from exporter.node.devices.field import fields_by_name
 from tests.promql import grouping_labels, selectors
 

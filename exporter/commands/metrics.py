@@ -6,11 +6,11 @@ from typing import NamedTuple
 from exporter.cluster.metrics.families import METRICS as WATCHER_METRICS
 from exporter.exposition.exporter_metrics import CONTRACT, ConfigState, ExporterMetrics
 from exporter.metric import Kind, LabelSchema, Metric
-from exporter.node.attribution.hpc_jobs import METRICS as JOB_METRICS
-from exporter.node.attribution.metrics import METRICS as ALLOCATION_METRICS
-from exporter.node.attribution.normalized_metrics import METRICS as NORMALIZED_METRICS
-from exporter.node.attribution.offer import METRICS as OFFER_METRICS
-from exporter.node.attribution.state_seconds import METRICS as STATE_METRICS
+from exporter.node.attribution.jobs.hpc_jobs import METRICS as JOB_METRICS
+from exporter.node.attribution.offer.offer import METRICS as OFFER_METRICS
+from exporter.node.attribution.series.metrics import METRICS as ALLOCATION_METRICS
+from exporter.node.attribution.series.normalized_metrics import METRICS as NORMALIZED_METRICS
+from exporter.node.attribution.series.state_seconds import METRICS as STATE_METRICS
 from exporter.node.audit.metrics import METRICS as AUDIT_METRICS
 from exporter.node.counters_watch import load_counters
 from exporter.node.devices.computed_families import METRICS as COMPUTED_OWN_METRICS

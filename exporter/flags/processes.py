@@ -2,7 +2,7 @@
 
 from exporter.flags.flag import Flag
 from exporter.flags.values import BOOLEAN, choice, text_value
-from exporter.node.attribution.mps import CHOICES, MPS_ROOT
+from exporter.node.attribution.matching.mps import CHOICES, MPS_ROOT
 
 CONTAINER_LOG_LINKS = "/var/log/containers"
 PROCESSES = (

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from exporter.config import Arguments, LogOptions, WebOptions, log_options, web_options, web_warnings
 from exporter.gpu_names import ResourcePatterns, gpu_resources
-from exporter.node.attribution.mps import ReplicaChoice
-from exporter.node.attribution.rules import AttributionRules
+from exporter.node.attribution.matching.mps import ReplicaChoice
+from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.audit.options import AuditOptions, audit_options
 from exporter.node.config_file.content import FieldList, NodeConfigFile
 from exporter.node.dcgm.host_engine.address import AddressError, parse_address

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from exporter.metric import AnyFamily, Labels, Sample, Value
-from exporter.node.attribution import metrics as allocation_metrics
+from exporter.node.attribution.series import metrics as allocation_metrics
 from exporter.node.devices import field_ids
 from exporter.node.devices.field import fields_by_name
 from exporter.node.devices.metrics import DEVICE_INFO, DEVICE_UP

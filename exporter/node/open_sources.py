@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from exporter.config import ConfigError
 from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.hpc_job_files import JobFilesReader
-from exporter.node.attribution.offer_reader import OfferReader
+from exporter.node.attribution.jobs.hpc_job_files import JobFilesReader
+from exporter.node.attribution.offer.reader import OfferReader
 from exporter.node.config import NodeConfig
 from exporter.node.devices.readings import Readings
 from exporter.node.dra.knowledge import KnownClaims
@@ -61,7 +61,7 @@ def _kubelet(config: NodeConfig) -> tuple[Source[Allocations] | None, OfferReade
     """
     if config.kubernetes:
         # gRPC and protobuf hold 10 MiB: an exporter that does not ask the kubelet goes without them.
-        from exporter.node.attribution.kubelet import Kubelet, offer_reader  # noqa: PLC0415 - see above
+        from exporter.node.attribution.kubelet.client import Kubelet, offer_reader  # noqa: PLC0415 - see above
 
         kubelet = Kubelet(Path(config.kubelet_socket), gpu_resources(config.resource_names))
         return kubelet, offer_reader(kubelet)

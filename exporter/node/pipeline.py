@@ -12,19 +12,19 @@ import msgspec
 
 from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.metric import Family
-from exporter.node.attribution import hpc_jobs
 from exporter.node.attribution.allocation import Allocations, LastKnownAllocations
-from exporter.node.attribution.attribute import Attribution
-from exporter.node.attribution.claims import DeviceClaims
-from exporter.node.attribution.hpc_job_files import NAME as JOBS
-from exporter.node.attribution.hpc_job_files import JobFiles, JobFilesReader
-from exporter.node.attribution.hpc_jobs import Jobs, job_info, with_job
-from exporter.node.attribution.metrics import AttributionCache
-from exporter.node.attribution.normalized_metrics import NormalizedMetrics
-from exporter.node.attribution.offer_reader import OfferInCollections, OfferReader
-from exporter.node.attribution.pod_metadata import PodMetadata
-from exporter.node.attribution.rules import AttributionRules, ReplicaSharing
-from exporter.node.attribution.state_seconds import StateSeconds
+from exporter.node.attribution.jobs import hpc_jobs
+from exporter.node.attribution.jobs.hpc_job_files import NAME as JOBS
+from exporter.node.attribution.jobs.hpc_job_files import JobFiles, JobFilesReader
+from exporter.node.attribution.jobs.hpc_jobs import Jobs, job_info, with_job
+from exporter.node.attribution.matching.attribute import Attribution
+from exporter.node.attribution.matching.rules import AttributionRules, ReplicaSharing
+from exporter.node.attribution.offer.reader import OfferInCollections, OfferReader
+from exporter.node.attribution.pods.claims import DeviceClaims
+from exporter.node.attribution.pods.pod_metadata import PodMetadata
+from exporter.node.attribution.series.metrics import AttributionCache
+from exporter.node.attribution.series.normalized_metrics import NormalizedMetrics
+from exporter.node.attribution.series.state_seconds import StateSeconds
 from exporter.node.audit.audit_log import NO_AUDIT_LOG, AuditLog, KnownOfPods
 from exporter.node.counter_series import CounterSeries, LabeledSamples
 from exporter.node.devices.computed_families import ComputedFamilies, CountWindows

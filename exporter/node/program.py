@@ -14,7 +14,7 @@ from pathlib import Path
 
 from exporter.collection_loop import CollectionLoop
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
-from exporter.node.attribution.mps import replica_sharing
+from exporter.node.attribution.matching.mps import replica_sharing
 from exporter.node.audit.start import start_audit_log
 from exporter.node.config import NodeConfig
 from exporter.node.counters_source import counters_source

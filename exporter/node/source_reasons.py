@@ -3,7 +3,7 @@
 Reasons of the reader process arrive through its pipe as texts, and those of several sources may have the same value.
 """
 
-from exporter.node.attribution.device_lookup import UnmatchedReason
+from exporter.node.attribution.matching.device_lookup import UnmatchedReason
 from exporter.node.audit.reasons import SOURCE as AUDIT_LOG
 from exporter.node.audit.reasons import AuditReason
 from exporter.node.dcgm.native.reasons import DcgmReason

@@ -6,7 +6,7 @@ from exporter import VERSION
 from exporter.collection_loop import Collected
 from exporter.exposition.exporter_metrics import ConfigState
 from exporter.metric import AnyFamily, Metric, Sample, Value
-from exporter.node.attribution.metrics import UNMATCHED
+from exporter.node.attribution.series.metrics import UNMATCHED
 from exporter.node.device_rows import COLUMNS, device_facts, device_rows
 from exporter.node.devices.metrics import DEVICES_EXPECTED, DEVICES_OBSERVED, UNSUPPORTED
 from exporter.node.service_account.reasons import SOURCE as KUBERNETES

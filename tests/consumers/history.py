@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exporter.cli import parse as parse_arguments
-from exporter.node.attribution.hpc_job_files import JobFilesReader
+from exporter.node.attribution.jobs.hpc_job_files import JobFilesReader
 from exporter.node.config import label_style
 from exporter.node.devices.counters_file import parse as parse_counters
 from tests.exporter.node.scenario_flow import SimulatedFlow

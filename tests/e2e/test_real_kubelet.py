@@ -14,7 +14,7 @@ import pytest
 from google.protobuf import text_format
 
 from exporter.node.attribution.allocation import LastKnownAllocations
-from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.attribution.kubelet.client import Kubelet
 from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesRequest
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
 from exporter.source import SourceError

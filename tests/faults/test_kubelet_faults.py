@@ -7,15 +7,15 @@ import pytest
 
 from exporter.backoff import LONGEST_PAUSE
 from exporter.node.attribution.allocation import KEEP_SECONDS, LastKnownAllocations
-from exporter.node.attribution.kubelet_api.podresources_pb2 import ContainerDevices, ListPodResourcesResponse
-from exporter.node.attribution.kubelet_reason import (
+from exporter.node.attribution.kubelet.reason import (
     ANSWER_BYTES,
     DEADLINE_SECONDS,
     EMPTY_LIST_SECONDS,
     MAX_ALLOCATIONS,
     KubeletReason,
 )
-from exporter.node.attribution.offer_reader import EVERY_SECONDS, LONGEST_PAUSE_SECONDS, OfferReader
+from exporter.node.attribution.kubelet_api.podresources_pb2 import ContainerDevices, ListPodResourcesResponse
+from exporter.node.attribution.offer.reader import EVERY_SECONDS, LONGEST_PAUSE_SECONDS, OfferReader
 from exporter.node.simulation.scenario import load
 from exporter.source import SourceError
 from simulators.kubelet import NORMAL, RATE_LIMITED, ListBehavior

@@ -1,6 +1,6 @@
 """The type `Allocation`: a device id that the kubelet gave to a container. Also keeps the last ones for a minute.
 
-A device id is a text that a device plugin chose; device_id.py parses it.
+A device id is a text that a device plugin chose; `matching/device_id.py` parses it.
 """
 
 import time

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from exporter.metric import Family
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.attribute import Attribution
+from exporter.node.attribution.matching.attribute import Attribution
 from exporter.node.audit.metrics import audit_families
 from exporter.node.audit.observation import AuditObservation, NodeAllocations, node_allocations
 from exporter.node.audit.reasons import GapReason

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from exporter.gpu_names import canonical_model
-from exporter.node.attribution.attribute import Attribution, DeviceAllocation, PodContainer
-from exporter.node.attribution.scheduler_placement import PodsByName
+from exporter.node.attribution.matching.attribute import Attribution, DeviceAllocation, PodContainer
+from exporter.node.attribution.pods.scheduler_placement import PodsByName
 from exporter.node.audit.lines import DeviceId
 from exporter.node.audit.reasons import GapReason
 from exporter.node.devices.device import Device

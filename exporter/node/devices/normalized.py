@@ -1,7 +1,7 @@
 """Normalized values: one number in base units per device and quantity, whatever the source calls it. No I/O, no state.
 
-In: the samples of a collection. Out: `DeviceValues`, of which `exporter/node/attribution/normalized_metrics.py` makes
-series. A quantity that was not read, or of which a part is missing, is None: no zero is made up.
+In: the samples of a collection. Out: `DeviceValues`, which `exporter/node/attribution/series/normalized_metrics.py`
+makes series of. A quantity that was not read, or of which a part is missing, is None: no zero is made up.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from exporter.gpu_names import GPU_DRIVER
-from exporter.node.attribution.claims import claims_of
+from exporter.node.attribution.pods.claims import claims_of
 from exporter.node.doctor.examination import Examination
 from exporter.node.doctor.finding import Check, Finding, failed, ok
 from exporter.source import SourceError

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.offer import OfferedIds
+from exporter.node.attribution.offer.offer import OfferedIds
 from exporter.node.config import NodeConfig
 from exporter.node.counters_watch import LoadedCounters, UnusableCountersError
 from exporter.node.devices.counters_file import Counters

@@ -14,9 +14,9 @@ from typing import TypeVar
 import msgspec
 
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.kubelet import Kubelet
-from exporter.node.attribution.kubelet_reason import KubeletReason
-from exporter.node.attribution.offer import OfferedIds
+from exporter.node.attribution.kubelet.client import Kubelet
+from exporter.node.attribution.kubelet.reason import KubeletReason
+from exporter.node.attribution.offer.offer import OfferedIds
 from exporter.node.config import NodeConfig
 from exporter.node.counters_source import counters_name, counters_source
 from exporter.node.counters_watch import LoadedCounters, UnusableCountersError

@@ -3,7 +3,7 @@
 import time
 
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.claims import claims_of
+from exporter.node.attribution.pods.claims import claims_of
 from exporter.node.config import NodeConfig
 from exporter.node.doctor.examination import DraExamination
 from exporter.node.dra.reader import DraReader

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.device_id import parse, placed_by_scheduler, reference
-from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
-from exporter.node.attribution.kubelet_reason import KubeletReason
+from exporter.node.attribution.kubelet.reason import KubeletReason
+from exporter.node.attribution.matching.device_id import parse, placed_by_scheduler, reference
+from exporter.node.attribution.matching.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
 from exporter.node.dcgm.host_engine.address import Address
 from exporter.node.dcgm.host_engine.probe import refusal
 from exporter.node.doctor.examination import Examination

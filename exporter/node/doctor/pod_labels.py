@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.attribute import AllocationState, attribute
-from exporter.node.attribution.device_lookup import DeviceLookup
-from exporter.node.attribution.joined_allocations import joined
-from exporter.node.attribution.kubelet_reason import KubeletReason
-from exporter.node.attribution.offer import Offer, offered_devices, unmatched_offer
+from exporter.node.attribution.kubelet.reason import KubeletReason
+from exporter.node.attribution.matching.attribute import AllocationState, attribute
+from exporter.node.attribution.matching.device_lookup import DeviceLookup
+from exporter.node.attribution.offer.offer import Offer, offered_devices, unmatched_offer
+from exporter.node.attribution.pods.joined_allocations import joined
 from exporter.node.devices.device import Device
 from exporter.node.doctor.examination import Examination
 from exporter.node.doctor.finding import Check, Finding, note, ok, skipped

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from exporter.gpu_names import VOLCANO, resource_label
-from exporter.node.attribution.attribute import Attribution, PodContainer
+from exporter.node.attribution.matching.attribute import Attribution, PodContainer
 
 _VOLCANO = resource_label(VOLCANO)
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from exporter.metric import Family, Labels
-from exporter.node.attribution.attribute import Attribution
+from exporter.node.attribution.matching.attribute import Attribution
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.labels import LabelStyle
 from exporter.node.devices.processes import NAME

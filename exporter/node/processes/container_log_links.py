@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from exporter.node.attribution.attribute import PodContainer
+from exporter.node.attribution.matching.attribute import PodContainer
 from exporter.node.devices.processes import ProcessReason
 from exporter.node.processes.known_containers import KnownContainers
 from exporter.source import SourceError

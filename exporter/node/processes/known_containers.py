@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from exporter.node.attribution.attribute import PodContainer
+from exporter.node.attribution.matching.attribute import PodContainer
 from exporter.node.pods.pod import ContainerKind, NodePods
 from exporter.node.processes.cgroup import ContainerPlace, plain_uid
 

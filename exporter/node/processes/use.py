@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from exporter.node.attribution.attribute import Attribution, PodContainer
+from exporter.node.attribution.matching.attribute import Attribution, PodContainer
 from exporter.node.devices.processes import GpuProcess, GpuProcesses, ProcessReadings, ProcessReason
 from exporter.node.processes.allocated_pods import AllocatedPods
 from exporter.node.processes.cgroup import ContainerPlace

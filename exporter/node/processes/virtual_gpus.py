@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from exporter.metric import Family, Labels, LabelSchema, Metric, labels_of_pairs
-from exporter.node.attribution.attribute import Attribution
+from exporter.node.attribution.matching.attribute import Attribution
 from exporter.node.devices import field_ids
 from exporter.node.devices.counters_file import Counters
 from exporter.node.devices.labels import LabelStyle, allocation_names

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from exporter.node.attribution.attribute import PodContainer
+from exporter.node.attribution.matching.attribute import PodContainer
 from exporter.node.devices.processes import ProcessReadings
 from exporter.node.pods.pod import NodePods
 from exporter.node.processes.cgroup import ContainerPlace

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from exporter.commands.doctor.command import as_json, as_text
 from exporter.commands.doctor.lines import rows
 from exporter.commands.doctor.screen import draw
-from exporter.node.attribution.device_lookup import UnmatchedReason
+from exporter.node.attribution.matching.device_lookup import UnmatchedReason
 from exporter.node.doctor.finding import CheckResult, DoctorReport, failed, note, ok, skipped
 from exporter.node.doctor.label_reasons import PodLabelReason
 from exporter.node.doctor.reasons import DoctorReason

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from exporter import cli
-from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.attribution.kubelet.client import Kubelet
 from exporter.node.config import node_config
 from exporter.node.devices.counters_file import parse
 from exporter.node.dra.reader import DraReader

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
 from exporter.exposition.exposition import Exposition
 from exporter.exposition.render import render
-from exporter.node.attribution.rules import AttributionRules
+from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.counters_watch import load_counters
 from exporter.node.devices.counters_file import parse
 from exporter.node.devices.device_source import ReaderConfig

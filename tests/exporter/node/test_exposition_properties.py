@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from exporter.exposition.render import render
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.rules import AttributionRules
+from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.devices.counters_file import parse
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import LabelStyle

@@ -16,7 +16,7 @@ import yaml
 
 from bench.fixture import ROOT, WHOLE
 from bench.growth import BUDGET_MIB
-from exporter.node.attribution.kubelet_reason import MAX_ALLOCATIONS
+from exporter.node.attribution.kubelet.reason import MAX_ALLOCATIONS
 from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.source import SimulatedSource
 from simulators.kubelet import ListBehavior

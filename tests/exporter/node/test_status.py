@@ -9,8 +9,8 @@ from exporter.collection_loop import Collected
 from exporter.exposition.exporter_metrics import ConfigState
 from exporter.exposition.render import render
 from exporter.metric import Family, Labels
-from exporter.node.attribution.kubelet_reason import KubeletReason
-from exporter.node.attribution.metrics import INFO, UNMATCHED
+from exporter.node.attribution.kubelet.reason import KubeletReason
+from exporter.node.attribution.series.metrics import INFO, UNMATCHED
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.labels import LabelStyle
 from exporter.node.nvml.reasons import NvmlReason

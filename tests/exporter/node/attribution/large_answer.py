@@ -2,13 +2,13 @@
 
 import itertools
 
+from exporter.node.attribution.kubelet.reason import ANSWER_BYTES
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     ContainerDevices,
     ContainerResources,
     ListPodResourcesResponse,
     PodResources,
 )
-from exporter.node.attribution.kubelet_reason import ANSWER_BYTES
 from tests.exporter.node.attribution.node_devices import GPU
 
 DEVICES_PER_POD = 256

@@ -6,8 +6,14 @@ import pytest
 
 from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.attribute import AllocationState, Attribution, DeviceAllocation, PodContainer, attribute
-from exporter.node.attribution.rules import AttributionRules
+from exporter.node.attribution.matching.attribute import (
+    AllocationState,
+    Attribution,
+    DeviceAllocation,
+    PodContainer,
+    attribute,
+)
+from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
 from tests.exporter.node.attribution.node_devices import (
     GPU,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.attribute import (
+from exporter.node.attribution.matching.attribute import (
     attribute,
 )
 from exporter.node.devices.labels import NO_CONTAINER

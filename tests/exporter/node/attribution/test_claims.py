@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.node.attribution.attribute import DeviceAllocation, PodContainer, attribute
-from exporter.node.attribution.state_seconds import device_state
+from exporter.node.attribution.matching.attribute import DeviceAllocation, PodContainer, attribute
+from exporter.node.attribution.series.state_seconds import device_state
 from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
 from tests.exporter.node.attribution.node_devices import (
     M1,

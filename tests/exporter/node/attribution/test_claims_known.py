@@ -2,8 +2,8 @@
 
 import pytest
 
-from exporter.node.attribution.attribute import attribute
-from exporter.node.attribution.rules import AttributionRules
+from exporter.node.attribution.matching.attribute import attribute
+from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
 from exporter.node.dra.device import DraDevice
 from exporter.node.dra.knowledge import DraKnowledge

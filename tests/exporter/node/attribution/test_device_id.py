@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from exporter.gpu_names import ResourcePatterns, gpu_resources
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.device_id import (
+from exporter.node.attribution.matching.device_id import (
     ClaimDevice,
     DeviceMinor,
     DeviceReference,

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.node.attribution.device_id import (
+from exporter.node.attribution.matching.device_id import (
     OtherVendorDevice,
     parse,
 )
-from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched
+from exporter.node.attribution.matching.device_lookup import DeviceLookup, Unmatched
 from exporter.node.devices.device import Device
 from tests.exporter.node.attribution.test_device_id import SPELLINGS, M, U
 

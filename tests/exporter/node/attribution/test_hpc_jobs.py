@@ -6,13 +6,13 @@ import threading
 import pytest
 
 from exporter import cli
-from exporter.node.attribution.hpc_job_files import (
+from exporter.node.attribution.jobs.hpc_job_files import (
     MAX_FILE_BYTES,
     HpcJobReason,
     JobFilesReader,
     read_folder,
 )
-from exporter.node.attribution.hpc_jobs import job_info, jobs_of, with_job
+from exporter.node.attribution.jobs.hpc_jobs import job_info, jobs_of, with_job
 from exporter.node.config import node_config
 from exporter.node.devices.device import Device
 from exporter.node.program import NodeProgram

@@ -1,6 +1,6 @@
 """The kubelet's allocations with what is known of the pods."""
 
-from exporter.node.attribution.joined_allocations import concerning, joined
+from exporter.node.attribution.pods.joined_allocations import concerning, joined
 from exporter.node.pods.pod import NodeContainer, NodePod
 from tests.exporter.node.attribution.node_devices import GPU, allocated
 

@@ -16,7 +16,8 @@ import pytest
 
 from exporter.gpu_names import gpu_resources
 from exporter.node.attribution.allocation import Allocation, ClaimName, LastKnownAllocations
-from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.attribution.kubelet.client import Kubelet
+from exporter.node.attribution.kubelet.reason import ANSWER_BYTES, DEADLINE_SECONDS, MAX_ALLOCATIONS, KubeletReason
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     ContainerResources,
     DynamicResource,
@@ -27,7 +28,6 @@ from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import (
     PodResourcesListerServicer,
     add_PodResourcesListerServicer_to_server,
 )
-from exporter.node.attribution.kubelet_reason import ANSWER_BYTES, DEADLINE_SECONDS, MAX_ALLOCATIONS, KubeletReason
 from exporter.source import SourceError
 from simulators.kubelet import NORMAL, RATE_LIMITED, ListBehavior, SimulatedKubelet
 from tests.exporter.node.attribution.large_answer import large_answer
@@ -304,7 +304,7 @@ def test_an_answer_over_grpcs_own_limit_of_4_mib_is_read(server, kubelet):
 RESIDENT = """
 import itertools, pathlib, sys
 from exporter.node import program
-from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.attribution.kubelet.client import Kubelet
 from exporter.source import SourceError
 kubelet = Kubelet(pathlib.Path(sys.argv[1]), clock=itertools.count(0.0, 3600.0).__next__)
 for _ in range(3):
@@ -403,7 +403,7 @@ def test_a_socket_that_may_not_be_used_is_no_permission(server, socket_path, clo
     socket_path.chmod(0o755)
     code = (
         "import os, sys, pathlib\n"
-        "import exporter.node.attribution.kubelet as module\n"
+        "import exporter.node.attribution.kubelet.client as module\n"
         "from exporter.source import SourceError\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "source = module.Kubelet(pathlib.Path(sys.argv[1]))\n"

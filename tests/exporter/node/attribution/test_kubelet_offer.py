@@ -7,10 +7,10 @@ import grpc
 import pytest
 
 from exporter.gpu_names import GpuResources
-from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.attribution.kubelet.client import Kubelet
+from exporter.node.attribution.kubelet.listed_allocations import offered_ids
+from exporter.node.attribution.kubelet.reason import MAX_ALLOCATIONS
 from exporter.node.attribution.kubelet_api.podresources_pb2 import AllocatableResourcesResponse, ContainerDevices
-from exporter.node.attribution.kubelet_reason import MAX_ALLOCATIONS
-from exporter.node.attribution.listed_allocations import offered_ids
 from exporter.source import SourceError
 from simulators.kubelet import NORMAL, RATE_LIMITED, ListBehavior, SimulatedKubelet
 from tests.exporter.node.attribution.node_devices import GPU, UUID, allocated

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from exporter.node.attribution.allocation import Allocation, LastKnownAllocations
-from exporter.node.attribution.attribute import attribute
-from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.attribution.kubelet.client import Kubelet
+from exporter.node.attribution.kubelet.guards import StartGuard
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     ContainerDevices,
     ContainerResources,
     ListPodResourcesResponse,
     PodResources,
 )
-from exporter.node.attribution.kubelet_guards import StartGuard
+from exporter.node.attribution.matching.attribute import attribute
 from exporter.source import SourceError
 from simulators.kubelet import ListBehavior, SimulatedKubelet
 from tests.exporter.node.attribution.node_devices import GPU, U0, U1, UUID, allocated, state_of

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 from exporter.gpu_names import ResourcePatterns
 from exporter.metric import Kind
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.attribute import attribute
-from exporter.node.attribution.metrics import (
+from exporter.node.attribution.matching.attribute import attribute
+from exporter.node.attribution.matching.rules import AttributionRules
+from exporter.node.attribution.series.metrics import (
     ALLOCATED_PODS,
     INFO,
     METRICS,
     AttributionCache,
     allocation_families,
 )
-from exporter.node.attribution.rules import AttributionRules
 from exporter.node.devices.device import Device
 
 GPU = "nvidia.com/gpu"

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from exporter.node.attribution.mps import replica_sharing
+from exporter.node.attribution.matching.mps import replica_sharing
 
 
 def test_what_is_chosen_counts(tmp_path):

@@ -1,8 +1,8 @@
 """The families of normalized values: which labels they have, and under which pod a device's values are."""
 
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.attribute import attribute
-from exporter.node.attribution.normalized_metrics import NormalizedMetrics
+from exporter.node.attribution.matching.attribute import attribute
+from exporter.node.attribution.series.normalized_metrics import NormalizedMetrics
 from exporter.node.devices.device import Device
 from exporter.node.devices.normalized import device_values
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.gpu_names import ResourcePatterns
-from exporter.node.attribution.device_lookup import UnmatchedReason
-from exporter.node.attribution.offer import UNKNOWN, Offer, OfferCache, offered_devices, unmatched_offer
-from exporter.node.attribution.offer_reader import OfferInCollections, OfferReader
+from exporter.node.attribution.matching.device_lookup import UnmatchedReason
+from exporter.node.attribution.offer.offer import UNKNOWN, Offer, OfferCache, offered_devices, unmatched_offer
+from exporter.node.attribution.offer.reader import OfferInCollections, OfferReader
 from exporter.snapshot import CollectionCycle, SourceHealth
 from exporter.source import SourceError
 from tests.clock import Clock

@@ -8,9 +8,9 @@ import pytest
 from google.protobuf import text_format
 
 from exporter.node.attribution.allocation import LastKnownAllocations
-from exporter.node.attribution.attribute import attribute
-from exporter.node.attribution.kubelet import Kubelet
+from exporter.node.attribution.kubelet.client import Kubelet
 from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesResponse
+from exporter.node.attribution.matching.attribute import attribute
 from exporter.source import SourceError
 from simulators.kubelet import ListBehavior, SimulatedKubelet
 from tests.exporter.node.attribution.node_devices import GPU, allocations_of, gpu, state_of

@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.gpu_names import GpuResources
+from exporter.node.attribution.kubelet.listed_allocations import listed_allocations
+from exporter.node.attribution.kubelet.reason import MAX_ALLOCATIONS
+from exporter.node.attribution.kubelet.repeated_answer import AnswerDecoder
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     ClaimResource,
     ContainerDevices,
@@ -16,9 +19,6 @@ from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     ListPodResourcesResponse,
     PodResources,
 )
-from exporter.node.attribution.kubelet_reason import MAX_ALLOCATIONS
-from exporter.node.attribution.listed_allocations import listed_allocations
-from exporter.node.attribution.repeated_answer import AnswerDecoder
 from exporter.source import SourceError
 from tests.exporter.node.attribution.node_devices import GPU
 

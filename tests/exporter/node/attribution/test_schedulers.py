@@ -3,8 +3,8 @@
 import pytest
 
 from exporter.gpu_names import ResourcePatterns, gpu_resources
-from exporter.node.attribution.attribute import AllocationState, attribute
-from exporter.node.attribution.rules import AttributionRules
+from exporter.node.attribution.matching.attribute import AllocationState, attribute
+from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.devices.labels import NO_CONTAINER
 from tests.exporter.node.attribution.node_devices import (
     GPU,

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from alerts.thresholds import IDLE
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.attribute import AllocationState, attribute
-from exporter.node.attribution.state_seconds import StateSeconds, device_state
+from exporter.node.attribution.matching.attribute import AllocationState, attribute
+from exporter.node.attribution.series.state_seconds import StateSeconds, device_state
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_state import IDLE_BELOW, DeviceState, busy_ratios
 from exporter.node.devices.read_plan import device_levels

@@ -1,8 +1,8 @@
 """Allocations that the statuses of pods name, while the kubelet's list is unknown."""
 
-from exporter.node.attribution.attribute import attribute
-from exporter.node.attribution.joined_allocations import joined
-from exporter.node.attribution.status_allocations import status_allocations
+from exporter.node.attribution.matching.attribute import attribute
+from exporter.node.attribution.pods.joined_allocations import joined
+from exporter.node.attribution.pods.status_allocations import status_allocations
 from exporter.node.pods.pod import NodeContainer, NodePod
 from tests.exporter.node.attribution.node_devices import GPU, U0, U1
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from exporter.node.attribution.attribute import attribute
-from exporter.node.attribution.joined_allocations import joined
+from exporter.node.attribution.matching.attribute import attribute
+from exporter.node.attribution.pods.joined_allocations import joined
 from exporter.node.pods.pod import ContainerKind, NodeContainer, NodePod
 from tests.exporter.node.attribution.node_devices import GPU, M7, U0, U1, M, allocated
 

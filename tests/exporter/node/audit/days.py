@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, field
 
 from exporter.node.attribution.allocation import Allocation, Allocations
-from exporter.node.attribution.attribute import attribute
+from exporter.node.attribution.matching.attribute import attribute
 from exporter.node.audit.lines import decode
 from exporter.node.audit.observation import AuditObservation, node_allocations
 from exporter.node.audit.reasons import GapReason

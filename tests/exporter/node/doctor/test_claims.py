@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from exporter.node.attribution.allocation import Allocation, ClaimName
-from exporter.node.attribution.device_lookup import UnmatchedReason
+from exporter.node.attribution.matching.device_lookup import UnmatchedReason
 from exporter.node.doctor import claims, kubernetes
 from exporter.node.doctor.examination import DraExamination
 from exporter.node.doctor.gather import NodeAccess, gather

@@ -1,8 +1,8 @@
 """Checks of the kubelet, the device plugin and the allocations."""
 
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.device_lookup import UnmatchedReason
-from exporter.node.attribution.kubelet_reason import KubeletReason
+from exporter.node.attribution.kubelet.reason import KubeletReason
+from exporter.node.attribution.matching.device_lookup import UnmatchedReason
 from exporter.node.doctor import kubernetes
 from exporter.node.doctor.reasons import DoctorReason
 from exporter.source import SourceError

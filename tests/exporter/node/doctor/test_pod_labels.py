@@ -3,8 +3,8 @@
 import pytest
 
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.device_lookup import UnmatchedReason
-from exporter.node.attribution.kubelet_reason import KubeletReason
+from exporter.node.attribution.kubelet.reason import KubeletReason
+from exporter.node.attribution.matching.device_lookup import UnmatchedReason
 from exporter.node.doctor import pod_labels
 from exporter.node.doctor.label_reasons import PodLabelReason
 from exporter.node.doctor.reasons import DoctorReason

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from exporter.api_objects.decode import separated
 from exporter.gpu_names import GpuResources
-from exporter.node.attribution.attribute import attribute
-from exporter.node.attribution.joined_allocations import joined
-from exporter.node.attribution.status_allocations import status_allocations
+from exporter.node.attribution.matching.attribute import attribute
+from exporter.node.attribution.pods.joined_allocations import joined
+from exporter.node.attribution.pods.status_allocations import status_allocations
 from exporter.node.pods.decode import PodDecoder
 from exporter.node.pods.options import PodOptions
 from tests.exporter.node.attribution.node_devices import GPU, allocated, gpu

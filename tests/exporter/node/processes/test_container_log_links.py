@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from exporter.node.attribution.attribute import PodContainer
+from exporter.node.attribution.matching.attribute import PodContainer
 from exporter.node.processes.cgroup import ContainerPlace, plain_uid
 from exporter.node.processes.container_log_links import ContainerLogLinks
 from exporter.source import SourceError

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.attribute import PodContainer, attribute
-from exporter.node.attribution.rules import AttributionRules
+from exporter.node.attribution.matching.attribute import PodContainer, attribute
+from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.devices.device import Device
 from exporter.node.devices.processes import GpuProcess, GpuProcesses, ProcessReadings
 from exporter.node.pods.pod import ContainerKind, NodeContainer, NodePod

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from exporter.gpu_names import GPU_DRIVER, resource_label
 from exporter.node.attribution.allocation import Allocation, Allocations
-from exporter.node.attribution.device_id import Share, device_key, names_gpu, placed_by_scheduler, reference
-from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
-from exporter.node.attribution.rules import AttributionRules
+from exporter.node.attribution.matching.device_id import Share, device_key, names_gpu, placed_by_scheduler, reference
+from exporter.node.attribution.matching.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
+from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.dra.knowledge import DraKnowledge
 from exporter.node.dra.resource_claims import ClaimedDevice
 

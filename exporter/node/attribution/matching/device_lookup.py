@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from exporter.gpu_names import mig_slices
 from exporter.node.attribution.allocation import OTHERS_UNKNOWN
-from exporter.node.attribution.device_id import (
+from exporter.node.attribution.matching.device_id import (
     ClaimDevice,
     DeviceMinor,
     DeviceTarget,

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from exporter.gpu_names import VOLCANO
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.device_id import DeviceTarget, parse, placed_by_scheduler
+from exporter.node.attribution.matching.device_id import DeviceTarget, parse, placed_by_scheduler
 from exporter.node.pods import scheduler_names
 from exporter.node.pods.pod import ContainerKind, NodePod
 

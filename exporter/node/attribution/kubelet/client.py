@@ -19,6 +19,16 @@ from google.protobuf.message import DecodeError
 
 from exporter.gpu_names import GpuResources
 from exporter.node.attribution.allocation import Allocations
+from exporter.node.attribution.kubelet.guards import CallPauses, SocketIdentity, StartGuard
+from exporter.node.attribution.kubelet.listed_allocations import offered_ids
+from exporter.node.attribution.kubelet.reason import (
+    ANSWER_BYTES,
+    DEADLINE_SECONDS,
+    OFFER_DEADLINE_SECONDS,
+    KubeletReason,
+    kubelet_error,
+)
+from exporter.node.attribution.kubelet.repeated_answer import AnswerDecoder
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     AllocatableResourcesRequest,
     AllocatableResourcesResponse,
@@ -26,18 +36,8 @@ from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     ListPodResourcesResponse,
 )
 from exporter.node.attribution.kubelet_api.podresources_pb2_grpc import PodResourcesListerStub
-from exporter.node.attribution.kubelet_guards import CallPauses, SocketIdentity, StartGuard
-from exporter.node.attribution.kubelet_reason import (
-    ANSWER_BYTES,
-    DEADLINE_SECONDS,
-    OFFER_DEADLINE_SECONDS,
-    KubeletReason,
-    kubelet_error,
-)
-from exporter.node.attribution.listed_allocations import offered_ids
-from exporter.node.attribution.offer import OfferedIds
-from exporter.node.attribution.offer_reader import OfferReader
-from exporter.node.attribution.repeated_answer import AnswerDecoder
+from exporter.node.attribution.offer.offer import OfferedIds
+from exporter.node.attribution.offer.reader import OfferReader
 from exporter.source import SourceError
 
 _ALPHA_LIST = "/v1alpha1.PodResourcesLister/List"

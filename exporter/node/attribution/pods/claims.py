@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from exporter.metric import LabelPairs
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.attribute import Attribution, DeviceClaim
-from exporter.node.attribution.device_id import device_key
+from exporter.node.attribution.matching.attribute import Attribution, DeviceClaim
+from exporter.node.attribution.matching.device_id import device_key
 from exporter.node.devices.device import Device
 from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge, KnownClaims
 from exporter.node.dra.resource_claims import ClaimId, WantedClaims

@@ -6,9 +6,9 @@ are compared as sets: of 250 pods with 80 replicas each, that takes a tenth of t
 
 from exporter.gpu_names import GpuResources
 from exporter.node.attribution.allocation import Allocations
+from exporter.node.attribution.kubelet.listed_allocations import listed_allocations
+from exporter.node.attribution.kubelet.reason import MAX_ALLOCATIONS
 from exporter.node.attribution.kubelet_api.podresources_pb2 import ListPodResourcesResponse
-from exporter.node.attribution.kubelet_reason import MAX_ALLOCATIONS
-from exporter.node.attribution.listed_allocations import listed_allocations
 
 _Container = tuple[str, str, str, frozenset[bytes], frozenset[bytes]]
 """Namespace, pod, name, and what is listed of its devices and its claims, not decoded."""

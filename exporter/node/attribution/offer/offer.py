@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from exporter.gpu_names import ResourcePatterns
 from exporter.metric import Family, Kind, metric
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.attribution.device_id import DeviceTarget, OtherVendorDevice, UnknownId, reference
-from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
+from exporter.node.attribution.matching.device_id import DeviceTarget, OtherVendorDevice, UnknownId, reference
+from exporter.node.attribution.matching.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
 from exporter.reason import Reason

@@ -4,7 +4,7 @@ import stat
 from pathlib import Path
 from typing import Literal, get_args
 
-from exporter.node.attribution.rules import ReplicaSharing
+from exporter.node.attribution.matching.rules import ReplicaSharing
 
 MPS_ROOT = "/run/nvidia/mps"
 """Where NVIDIA's device plugin has a folder of each resource that MPS shares."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from exporter.gpu_names import GpuResources
 from exporter.node.attribution.allocation import Allocation, Allocations, ClaimName
-from exporter.node.attribution.device_id import names_gpu
+from exporter.node.attribution.kubelet.reason import MAX_ALLOCATIONS, KubeletReason
 from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     AllocatableResourcesResponse,
     ContainerDevices,
@@ -15,8 +15,8 @@ from exporter.node.attribution.kubelet_api.podresources_pb2 import (
     DynamicResource,
     ListPodResourcesResponse,
 )
-from exporter.node.attribution.kubelet_reason import MAX_ALLOCATIONS, KubeletReason
-from exporter.node.attribution.offer import OfferedIds
+from exporter.node.attribution.matching.device_id import names_gpu
+from exporter.node.attribution.offer.offer import OfferedIds
 from exporter.source import SourceError
 
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 
 from exporter.metric import Family, LabelPairs
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.joined_allocations import PHASE_SECONDS, concerning, joined
-from exporter.node.attribution.status_allocations import status_allocations
+from exporter.node.attribution.pods.joined_allocations import PHASE_SECONDS, concerning, joined
+from exporter.node.attribution.pods.status_allocations import status_allocations
 from exporter.node.devices.labels import ExclusiveContainer
 from exporter.node.pods.exposed_labels import NO_LABELS, ExposedLabels, exposed_labels
 from exporter.node.pods.known_pods import KnownPods

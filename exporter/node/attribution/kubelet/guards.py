@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.kubelet_reason import EMPTY_LIST_SECONDS, START_SECONDS, KubeletReason
+from exporter.node.attribution.kubelet.reason import EMPTY_LIST_SECONDS, START_SECONDS, KubeletReason
 from exporter.source import SourceError
 
 SocketIdentity = tuple[int, int]

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.device_id import device_key
-from exporter.node.attribution.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
-from exporter.node.attribution.matching import MatchedAllocation, Matches, matched_allocations
-from exporter.node.attribution.rules import DEFAULT_RULES, AttributionRules
+from exporter.node.attribution.matching.device_id import device_key
+from exporter.node.attribution.matching.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
+from exporter.node.attribution.matching.matching import MatchedAllocation, Matches, matched_allocations
+from exporter.node.attribution.matching.rules import DEFAULT_RULES, AttributionRules
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
 from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge

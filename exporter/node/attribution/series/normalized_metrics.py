@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from exporter.identity_labels import CONTAINER, container_labels
 from exporter.metric import Family, Kind, Labels, LabelSchema, Metric, Sample
-from exporter.node.attribution.attribute import Attribution
+from exporter.node.attribution.matching.attribute import Attribution
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_state import DeviceColumn
 from exporter.node.devices.labels import INSTANCE_IDS, instance_ids

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from exporter.metric import Family, Kind, Labels, Sample, metric
-from exporter.node.attribution.attribute import AllocationState, Attribution, Sharing
+from exporter.node.attribution.matching.attribute import AllocationState, Attribution, Sharing
 from exporter.node.devices.device import Device
 from exporter.node.devices.device_state import IDLE_BELOW, DeviceColumn, DeviceState
 from exporter.node.devices.labels import INSTANCE_IDS, instance_ids

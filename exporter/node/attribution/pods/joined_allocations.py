@@ -8,8 +8,8 @@ from itertools import groupby
 from operator import itemgetter
 
 from exporter.node.attribution.allocation import Allocation, Allocations
-from exporter.node.attribution.scheduler_placement import PodsByName, has_group, placed, users_of_fractions
-from exporter.node.attribution.unlisted_devices import unlisted
+from exporter.node.attribution.pods.scheduler_placement import PodsByName, has_group, placed, users_of_fractions
+from exporter.node.attribution.pods.unlisted_devices import unlisted
 from exporter.node.pods.pod import NodePod, NodePods
 
 PHASE_SECONDS = 60.0

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from exporter.identity_labels import CONTAINER, WORKLOAD, container_labels, workload_labels
 from exporter.metric import Family, Kind, Metric, Sample, metric
 from exporter.node.attribution.allocation import Allocations
-from exporter.node.attribution.attribute import Attribution, PodContainer, attribute
-from exporter.node.attribution.rules import DEFAULT_RULES, AttributionRules, ReplicaSharing
+from exporter.node.attribution.matching.attribute import Attribution, PodContainer, attribute
+from exporter.node.attribution.matching.rules import DEFAULT_RULES, AttributionRules, ReplicaSharing
 from exporter.node.devices.device import Device
 from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
 from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge

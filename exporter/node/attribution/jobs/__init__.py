@@ -1,0 +1,1 @@
+"""HPC jobs: the files that name the job of each GPU, and its label."""
