@@ -15,11 +15,11 @@ from exporter.node.attribution.matching.attribute import attribute
 from exporter.node.audit.audit_log import AuditLog
 from exporter.node.audit.log_file import AuditFile
 from exporter.node.audit.writer import AuditWriter
-from exporter.node.devices import field_ids
-from exporter.node.devices.device import Device
-from exporter.node.devices.metrics import SamplesByField
-from exporter.node.devices.normalized import device_values
-from exporter.node.devices.read_plan import device_levels
+from exporter.node.devices.computed.normalized import device_values
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.fields.read_plan import device_levels
+from exporter.node.devices.series.metrics import SamplesByField
 from exporter.snapshot import SourceHealth
 
 GPUS, PODS = 8, 2000

@@ -16,8 +16,8 @@ from exporter.exposition.page import plain_page
 from exporter.exposition.render import formatted_samples
 from exporter.node.attribution.allocation import Allocation, Allocations
 from exporter.node.counters_watch import load_counters
-from exporter.node.devices.device_source import ReaderConfig
-from exporter.node.devices.labels import LabelStyle
+from exporter.node.devices.fields.device_source import ReaderConfig
+from exporter.node.devices.series.labels import LabelStyle
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.simulation.scenario import Scenario, load
 from exporter.node.simulation.source import SimulatedSource

@@ -32,8 +32,8 @@ from exporter.node.dcgm.native import layout
 from exporter.node.dcgm.native.connection import EngineConnection
 from exporter.node.dcgm.native.library import DcgmLibrary
 from exporter.node.dcgm.source import DcgmSource
-from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.counters.counters_file import Counters
+from exporter.node.devices.fields.device_source import ReaderConfig
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.supervisor import Reader
 from exporter.node.simulation.scenario import Scenario, parse

@@ -16,8 +16,8 @@ import msgspec
 
 from bench.fixture import START_SECONDS, BenchNode, RunningFakes
 from bench.table import BenchSection, Figure
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.reader.supervisor import Reader
 from exporter.node.simulation.scenario import load
 from exporter.source import SourceError

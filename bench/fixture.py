@@ -16,10 +16,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from exporter.node.devices.counters_file import CounterRow, Counters
-from exporter.node.devices.device_source import ReaderConfig
-from exporter.node.devices.field import Field, fields
-from exporter.node.devices.field_ids import UTILIZATION
+from exporter.node.devices.counters.counters_file import CounterRow, Counters
+from exporter.node.devices.fields.device_source import ReaderConfig
+from exporter.node.devices.fields.field import Field, fields
+from exporter.node.devices.fields.field_ids import UTILIZATION
 from exporter.node.simulation.scenario import load
 from simulators.kubelet import KubeletAllocation, SimulatedKubelet
 from tests.fakes.build import build

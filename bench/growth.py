@@ -19,8 +19,8 @@ from bench.stages import RULES, STYLE, FixedSource, exporter_metrics
 from bench.table import BenchSection, Figure
 from exporter.collection_loop import CollectionLoop
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.counters.counters_file import Counters
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.pipeline import NodePipeline, NodeSources
 
 BUDGET_MIB = 5.0

@@ -26,10 +26,10 @@ from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.attribution.series.metrics import AttributionCache
 from exporter.node.dcgm.native.library import DcgmLibrary
 from exporter.node.dcgm.source import DcgmSource
-from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.device_source import ReaderConfig
-from exporter.node.devices.labels import LabelStyle
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.counters.counters_file import Counters
+from exporter.node.devices.fields.device_source import ReaderConfig
+from exporter.node.devices.readings.readings import Readings
+from exporter.node.devices.series.labels import LabelStyle
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.reader.protocol import ReaderReply
 from exporter.node.reader.supervisor import Reader

@@ -16,8 +16,8 @@ from exporter.cluster.pipeline import ClusterPipeline
 from exporter.metric import AnyFamily
 from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.counters_watch import load_counters
-from exporter.node.devices.device_source import ReaderConfig
-from exporter.node.devices.labels import LabelStyle
+from exporter.node.devices.fields.device_source import ReaderConfig
+from exporter.node.devices.series.labels import LabelStyle
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.simulation.kubelet import ScenarioKubelet
 from exporter.node.simulation.scenario import load

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from exporter.node.devices.counters_file import CounterRow, parse
-from exporter.node.devices.field import fields_by_name
+from exporter.node.devices.counters.counters_file import CounterRow, parse
+from exporter.node.devices.fields.field import fields_by_name
 
 DEFAULTS = Path(__file__).parents[1] / "exporter/node/devices/defaults"
 DEFAULT = "default-counters.csv"

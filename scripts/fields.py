@@ -6,7 +6,7 @@ Usage: python -m scripts.fields
 import sys
 from collections.abc import Sequence
 
-from exporter.node.devices.field import NOT_READ, Field, MigValue, TableScope, fields
+from exporter.node.devices.fields.field import NOT_READ, Field, MigValue, TableScope, fields
 from exporter.node.nvml import gpm
 from exporter.node.nvml.read_fields import read_fields
 

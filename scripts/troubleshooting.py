@@ -17,12 +17,12 @@ from exporter.node.attribution.kubelet.reason import KubeletReason
 from exporter.node.attribution.matching.device_lookup import UnmatchedReason
 from exporter.node.audit.reasons import AuditReason, GapReason
 from exporter.node.dcgm.native.reasons import DcgmReason
-from exporter.node.devices.clock_events import ClockEventReason
-from exporter.node.devices.component_selection import SelectionReason
-from exporter.node.devices.gpu_selection import GpuSelectionReason
-from exporter.node.devices.health import HealthReason
-from exporter.node.devices.processes import ProcessReason
-from exporter.node.devices.readings import RejectionReason
+from exporter.node.devices.computed.clock_events import ClockEventReason
+from exporter.node.devices.entities.component_selection import SelectionReason
+from exporter.node.devices.readings.health import HealthReason
+from exporter.node.devices.readings.processes import ProcessReason
+from exporter.node.devices.readings.readings import RejectionReason
+from exporter.node.devices.series.gpu_selection import GpuSelectionReason
 from exporter.node.doctor.label_reasons import PodLabelReason
 from exporter.node.doctor.reasons import DoctorReason
 from exporter.node.nvml.reasons import NvmlReason

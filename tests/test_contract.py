@@ -13,7 +13,7 @@ from exporter.node.attribution.series.normalized_metrics import (
     ALLOCATION_MEMORY_USED,
     ALLOCATION_TENSOR,
 )
-from exporter.node.devices.field import fields_by_name
+from exporter.node.devices.fields.field import fields_by_name
 from tests.promql import grouping_labels, selectors
 
 FOREIGN = {

@@ -15,8 +15,8 @@ from exporter.config_node import parse
 from exporter.node.config_file import reader as config_file
 from exporter.node.config_file.content import NodeConfigFile
 from exporter.node.counters_watch import MAX_COUNTERS_BYTES
-from exporter.node.devices.computed_metrics import COMPUTED, HEALTH_STATUS
-from exporter.node.devices.counters_file import (
+from exporter.node.devices.counters.computed_metrics import COMPUTED, HEALTH_STATUS
+from exporter.node.devices.counters.counters_file import (
     CheckedRow,
     ComputedRow,
     CounterRow,
@@ -26,9 +26,9 @@ from exporter.node.devices.counters_file import (
     decode,
     raw_rows,
 )
-from exporter.node.devices.field import fields_by_name
-from exporter.node.devices.raw_row import RawRow
-from exporter.node.devices.watch_intervals import mismatches, pace_of
+from exporter.node.devices.counters.raw_row import RawRow
+from exporter.node.devices.counters.watch_intervals import mismatches, pace_of
+from exporter.node.devices.fields.field import fields_by_name
 from exporter.node.nvml.read_fields import read_fields
 from exporter.regular_file import UnreadableFileError
 from exporter.web import config_file as web_config_file

@@ -13,13 +13,13 @@ from exporter.node.attribution.series.normalized_metrics import METRICS as NORMA
 from exporter.node.attribution.series.state_seconds import METRICS as STATE_METRICS
 from exporter.node.audit.metrics import METRICS as AUDIT_METRICS
 from exporter.node.counters_watch import load_counters
-from exporter.node.devices.computed_families import METRICS as COMPUTED_OWN_METRICS
-from exporter.node.devices.computed_families import computed_metric, extended_schema
-from exporter.node.devices.computed_metrics import COMPUTED
-from exporter.node.devices.labels import LabelStyle, device_schema
-from exporter.node.devices.metrics import METRICS as DEVICE_METRICS
-from exporter.node.devices.metrics import dcgm_metric
-from exporter.node.devices.vgpu_metrics import METRICS as VGPU_METRICS
+from exporter.node.devices.computed.computed_families import METRICS as COMPUTED_OWN_METRICS
+from exporter.node.devices.computed.computed_families import computed_metric, extended_schema
+from exporter.node.devices.counters.computed_metrics import COMPUTED
+from exporter.node.devices.series.labels import LabelStyle, device_schema
+from exporter.node.devices.series.metrics import METRICS as DEVICE_METRICS
+from exporter.node.devices.series.metrics import dcgm_metric
+from exporter.node.devices.series.vgpu_metrics import METRICS as VGPU_METRICS
 from exporter.node.pods.metrics import METRICS as POD_METADATA_METRICS
 from exporter.node.processes.metrics import METRICS as PROCESS_METRICS
 from exporter.snapshot import Snapshot, SourceHealth, SourceProblem

@@ -12,7 +12,7 @@ from typing import Any
 
 from exporter.config import MAX_INTERVAL_SECONDS, ConfigError
 from exporter.node.dcgm.host_engine.address import AddressError, parse_address
-from exporter.node.devices.selection import Selection, SelectionError, parse_selection
+from exporter.node.devices.entities.selection import Selection, SelectionError, parse_selection
 from exporter.node.service_account.account import ConfigMapName
 from exporter.web import listener
 

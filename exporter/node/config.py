@@ -16,12 +16,12 @@ from exporter.node.audit.options import AuditOptions, audit_options
 from exporter.node.config_file.content import FieldList, NodeConfigFile
 from exporter.node.dcgm.host_engine.address import AddressError, parse_address
 from exporter.node.dcgm.host_engine.same_machine import on_this_machine
-from exporter.node.devices.component_selection import ComponentSelections
-from exporter.node.devices.computed_families import CountWindows
-from exporter.node.devices.device_source import SourceName
-from exporter.node.devices.labels import LabelStyle
-from exporter.node.devices.selection import Selection
-from exporter.node.devices.watch_intervals import Pace, pace_of
+from exporter.node.devices.computed.computed_families import CountWindows
+from exporter.node.devices.counters.watch_intervals import Pace, pace_of
+from exporter.node.devices.entities.component_selection import ComponentSelections
+from exporter.node.devices.entities.selection import Selection
+from exporter.node.devices.fields.device_source import SourceName
+from exporter.node.devices.series.labels import LabelStyle
 from exporter.node.pods.options import PodOptions, pod_options, pod_warnings
 from exporter.node.service_account.account import ConfigMapName, ServiceAccount, service_account
 

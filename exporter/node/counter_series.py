@@ -5,19 +5,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from exporter.metric import Family, LabelPairs
-from exporter.node.devices.component_labels import ComponentLabelCache
-from exporter.node.devices.computed_families import ComputedFamilies
-from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.field import TableScope
-from exporter.node.devices.gpu_selection import labeled, of_devices, of_parts, selected, selection_problems
-from exporter.node.devices.health import HealthReason
-from exporter.node.devices.labels import DeviceLabelCache, ExclusiveContainer, LabelStyle, device_schema
-from exporter.node.devices.link_labels import LinkLabelCache, link_schema
-from exporter.node.devices.metrics import EntitySamples, SamplesByField, dcgm_families, field_names, samples_by_field
-from exporter.node.devices.mig_repetition import repeated_on_instances
-from exporter.node.devices.readings import Readings
-from exporter.node.devices.selection import Selection
-from exporter.node.devices.vgpu_labels import VgpuLabelCache, vgpu_label_rows, vgpu_schema
+from exporter.node.devices.computed.computed_families import ComputedFamilies
+from exporter.node.devices.counters.counters_file import Counters
+from exporter.node.devices.entities.selection import Selection
+from exporter.node.devices.fields.field import TableScope
+from exporter.node.devices.readings.health import HealthReason
+from exporter.node.devices.readings.readings import Readings
+from exporter.node.devices.series.component_labels import ComponentLabelCache
+from exporter.node.devices.series.gpu_selection import labeled, of_devices, of_parts, selected, selection_problems
+from exporter.node.devices.series.labels import DeviceLabelCache, ExclusiveContainer, LabelStyle, device_schema
+from exporter.node.devices.series.link_labels import LinkLabelCache, link_schema
+from exporter.node.devices.series.metrics import (
+    EntitySamples,
+    SamplesByField,
+    dcgm_families,
+    field_names,
+    samples_by_field,
+)
+from exporter.node.devices.series.mig_repetition import repeated_on_instances
+from exporter.node.devices.series.vgpu_labels import VgpuLabelCache, vgpu_label_rows, vgpu_schema
 from exporter.node.processes.collected_use import CollectedUse, ProcessUse
 from exporter.snapshot import SourceProblem
 

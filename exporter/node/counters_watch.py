@@ -18,7 +18,7 @@ from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
 from exporter.config import ConfigError, ConfigFileError
 from exporter.exposition.exporter_metrics import ConfigState
 from exporter.node.config_file.content import FieldList
-from exporter.node.devices.counters_file import Counters, counters_of, decode, parse
+from exporter.node.devices.counters.counters_file import Counters, counters_of, decode, parse
 from exporter.regular_file import UnreadableFileError
 
 logger = logging.getLogger(__name__)

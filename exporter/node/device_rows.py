@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from exporter.metric import AnyFamily, Labels, Sample, Value
 from exporter.node.attribution.series import metrics as allocation_metrics
-from exporter.node.devices import field_ids
-from exporter.node.devices.field import fields_by_name
-from exporter.node.devices.metrics import DEVICE_INFO, DEVICE_UP
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.fields.field import fields_by_name
+from exporter.node.devices.series.metrics import DEVICE_INFO, DEVICE_UP
 from exporter.status_page.content import Cell, Mark, absent, text
 
 COLUMNS = ("Device", "State", "Pods", "Utilization", "Memory", "Tensor activity", "Temperature")

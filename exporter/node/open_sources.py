@@ -13,7 +13,7 @@ from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.jobs.hpc_job_files import JobFilesReader
 from exporter.node.attribution.offer.reader import OfferReader
 from exporter.node.config import NodeConfig
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.dra.knowledge import KnownClaims
 from exporter.node.pipeline import NodeSources
 from exporter.node.pods.known_pods import KnownPods

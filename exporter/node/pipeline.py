@@ -27,21 +27,21 @@ from exporter.node.attribution.series.normalized_metrics import NormalizedMetric
 from exporter.node.attribution.series.state_seconds import StateSeconds
 from exporter.node.audit.audit_log import NO_AUDIT_LOG, AuditLog, KnownOfPods
 from exporter.node.counter_series import CounterSeries, LabeledSamples
-from exporter.node.devices.computed_families import ComputedFamilies, CountWindows
-from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.gpu_selection import EVERY
-from exporter.node.devices.known_gpus import KnownGpus
-from exporter.node.devices.labels import LabelStyle
-from exporter.node.devices.metrics import (
+from exporter.node.devices.computed.computed_families import ComputedFamilies, CountWindows
+from exporter.node.devices.computed.normalized import DeviceValues, device_values
+from exporter.node.devices.counters.counters_file import Counters
+from exporter.node.devices.entities.selection import Selection
+from exporter.node.devices.readings.known_gpus import KnownGpus
+from exporter.node.devices.readings.readings import Readings, build_labels, with_unread_fields
+from exporter.node.devices.series.gpu_selection import EVERY
+from exporter.node.devices.series.labels import LabelStyle
+from exporter.node.devices.series.metrics import (
     InventoryMetrics,
     label_rows,
     samples_of_devices,
     unsupported,
 )
-from exporter.node.devices.normalized import DeviceValues, device_values
-from exporter.node.devices.readings import Readings, build_labels, with_unread_fields
-from exporter.node.devices.selection import Selection
-from exporter.node.devices.vgpu_metrics import vgpu_families
+from exporter.node.devices.series.vgpu_metrics import vgpu_families
 from exporter.node.dra.knowledge import KnownClaims
 from exporter.node.pods.known_pods import KnownPods
 from exporter.node.pods.options import PodOptions

@@ -7,7 +7,7 @@ stops: the watches of all other fields stay, and those of profiling fields are m
 import logging
 from pathlib import Path
 
-from exporter.node.devices.device_source import WantedField
+from exporter.node.devices.fields.device_source import WantedField
 from exporter.node.reader.reasons import ReaderReason
 from exporter.snapshot import SourceProblem
 

@@ -23,10 +23,10 @@ from exporter.node.counters_watch import (
     LoadedCounters,
     UnusableCountersError,
 )
-from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.device_source import ReaderConfig, WantedField
-from exporter.node.devices.pci import PciBus
-from exporter.node.devices.watch_intervals import mismatches, wanted_at
+from exporter.node.devices.counters.counters_file import Counters
+from exporter.node.devices.counters.watch_intervals import mismatches, wanted_at
+from exporter.node.devices.entities.pci import PciBus
+from exporter.node.devices.fields.device_source import ReaderConfig, WantedField
 from exporter.node.open_sources import open_sources
 from exporter.node.pipeline import NodePipeline
 from exporter.node.profiling_pause import ProfilingPause

@@ -7,11 +7,11 @@ from exporter.node.attribution.matching.device_lookup import UnmatchedReason
 from exporter.node.audit.reasons import SOURCE as AUDIT_LOG
 from exporter.node.audit.reasons import AuditReason
 from exporter.node.dcgm.native.reasons import DcgmReason
-from exporter.node.devices.component_selection import SelectionReason
-from exporter.node.devices.health import HealthReason
-from exporter.node.devices.processes import NAME as PROCESSES
-from exporter.node.devices.processes import ProcessReason
-from exporter.node.devices.readings import RejectionReason
+from exporter.node.devices.entities.component_selection import SelectionReason
+from exporter.node.devices.readings.health import HealthReason
+from exporter.node.devices.readings.processes import NAME as PROCESSES
+from exporter.node.devices.readings.processes import ProcessReason
+from exporter.node.devices.readings.readings import RejectionReason
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
 from exporter.node.state_file.reasons import SOURCE as STATE_FILE

@@ -8,7 +8,7 @@ from exporter.exposition.exporter_metrics import ConfigState
 from exporter.metric import AnyFamily, Metric, Sample, Value
 from exporter.node.attribution.series.metrics import UNMATCHED
 from exporter.node.device_rows import COLUMNS, device_facts, device_rows
-from exporter.node.devices.metrics import DEVICES_EXPECTED, DEVICES_OBSERVED, UNSUPPORTED
+from exporter.node.devices.series.metrics import DEVICES_EXPECTED, DEVICES_OBSERVED, UNSUPPORTED
 from exporter.node.service_account.reasons import SOURCE as KUBERNETES
 from exporter.node.source_reasons import reason_of, rejection_of, unmatched_of
 from exporter.snapshot import Snapshot

@@ -14,7 +14,7 @@ from alerts.promql import formatted
 from alerts.rule import RUNBOOK, Alert, Recording
 from alerts.rulefile import annotations_of, labels_of
 from exporter.commands.metrics import sections
-from exporter.node.devices.field import fields_by_name
+from exporter.node.devices.fields.field import fields_by_name
 from tests.alerts.promtool import tool
 from tests.promql import grouping_labels, selectors
 

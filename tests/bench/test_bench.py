@@ -8,8 +8,8 @@ from bench.__main__ import Size, sections
 from bench.cardinality import cardinality_section
 from bench.fixture import PARTITIONED, SHARED, WHOLE
 from bench.table import BenchSection, Figure, over
-from exporter.node.devices.computed_metrics import ALWAYS_READ
-from exporter.node.devices.field import fields
+from exporter.node.devices.counters.computed_metrics import ALWAYS_READ
+from exporter.node.devices.fields.field import fields
 
 pytestmark = pytest.mark.bench
 

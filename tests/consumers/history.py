@@ -13,7 +13,7 @@ from pathlib import Path
 from exporter.cli import parse as parse_arguments
 from exporter.node.attribution.jobs.hpc_job_files import JobFilesReader
 from exporter.node.config import label_style
-from exporter.node.devices.counters_file import parse as parse_counters
+from exporter.node.devices.counters.counters_file import parse as parse_counters
 from tests.exporter.node.scenario_flow import SimulatedFlow
 from tests.exporter.node.test_source_parity import expositions_through
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from exporter.node.devices.counters_file import parse as parse_counters
+from exporter.node.devices.counters.counters_file import parse as parse_counters
 from tests.consumers.history import MOMENTS, NODES, at_time, consumers, pages
 from tests.dashboards.prometheus import eventually, query, running, serving
 from tests.exporter.node.scenario_flow import SimulatedFlow

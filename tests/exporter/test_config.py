@@ -12,9 +12,9 @@ from exporter.cluster.config import ClusterConfig, watcher_config
 from exporter.config import ConfigError
 from exporter.flags.table import COMMANDS
 from exporter.node.config import NodeConfig, node_config
-from exporter.node.devices.component_selection import ComponentSelections
-from exporter.node.devices.labels import LabelStyle
-from exporter.node.devices.selection import Selection
+from exporter.node.devices.entities.component_selection import ComponentSelections
+from exporter.node.devices.entities.selection import Selection
+from exporter.node.devices.series.labels import LabelStyle
 
 
 def config(*argv, **environment):

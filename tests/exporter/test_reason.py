@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import exporter
-from exporter.node.devices.readings import Rejection, RejectionReason
+from exporter.node.devices.readings.readings import Rejection, RejectionReason
 from exporter.reason import Reason
 
 

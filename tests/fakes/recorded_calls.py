@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from exporter.node.devices.field import fields as known_fields
+from exporter.node.devices.fields.field import fields as known_fields
 from tests.fakes.dcgm_client import CI, FV, GI, GPU, LIVE, SECOND_US, Engine
 from tests.fakes.scenario_table import VARIABLE
 from tests.fakes.table_bytes import BLANK_FLOAT, BLANK_INT, SENTINELS

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from struct import Struct
 
 from exporter.node.dcgm.native.layout import link_id
-from exporter.node.devices.architecture import NAMES
-from exporter.node.devices.field import Field, fields
-from exporter.node.devices.field_ids import FB_USED_RATIO, UTILIZATION, XID
+from exporter.node.devices.entities.architecture import NAMES
+from exporter.node.devices.fields.field import Field, fields
+from exporter.node.devices.fields.field_ids import FB_USED_RATIO, UTILIZATION, XID
 from exporter.node.simulation.script import ScriptedSample
 from exporter.node.simulation.state import (
     ComputeInstanceState,

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from exporter.node.devices.field import fields_by_name
+from exporter.node.devices.fields.field import fields_by_name
 from exporter.node.simulation.scenario import parse
 from tests.fakes.dcgm_client import ALL_COMPUTE, ALL_GPUS, ALL_INSTANCES, CI, CORE, FV, GI, GPU, LINK, LIVE, SWITCH
 from tests.fakes.scenario_table import ScenarioTable

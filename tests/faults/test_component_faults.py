@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 from tests.exporter.node.dcgm.component_fixture import cpu_spec, switch_spec, switched
 from tests.exporter.node.dcgm.fixture import EngineFixture
 from tests.exporter.node.scenario_flow import flow_over

@@ -7,7 +7,7 @@ import pytest
 
 from exporter.backoff import LONGEST_PAUSE
 from exporter.node.dcgm.reading.sampling import BASIC_PAUSES, PROFILING_PAUSES
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 from exporter.node.simulation.document import CallFault, GpuLoss, SampleFault
 from exporter.node.simulation.scenario import load
 from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, uuid_of

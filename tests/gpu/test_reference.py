@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices.field import fields_by_name
+from exporter.node.devices.fields.field import fields_by_name
 from tests.gpu.capture import masked
 from tests.gpu.checks import COUNTERS
 from tests.gpu.reference import (

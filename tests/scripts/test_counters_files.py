@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 from scripts.counters_files import DEFAULTS, generated
 
 ROOT = DEFAULTS.parents[3]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from exporter.commands.metrics import sections
 from exporter.exposition.exporter_metrics import ConfigState, ExporterMetrics
-from exporter.node.devices.field import fields_by_name
+from exporter.node.devices.fields.field import fields_by_name
 from exporter.snapshot import Snapshot
 from scripts.faults import SECTIONS, markdown, rows
 from tests.faults.fault import parsed

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from exporter.node.devices.field import fields
+from exporter.node.devices.fields.field import fields
 from scripts.fields import markdown
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from exporter.node.attribution.matching.attribute import Attribution
 from exporter.node.audit.metrics import audit_families
 from exporter.node.audit.observation import AuditObservation, NodeAllocations, node_allocations
 from exporter.node.audit.reasons import GapReason
-from exporter.node.devices.normalized import DeviceValues
+from exporter.node.devices.computed.normalized import DeviceValues
 from exporter.node.pods.pod import NodePods
 from exporter.snapshot import SourceHealth, SourceProblem
 

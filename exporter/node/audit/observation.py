@@ -14,8 +14,8 @@ from exporter.node.attribution.matching.attribute import Attribution, DeviceAllo
 from exporter.node.attribution.pods.scheduler_placement import PodsByName
 from exporter.node.audit.lines import DeviceId
 from exporter.node.audit.reasons import GapReason
-from exporter.node.devices.device import Device
-from exporter.node.devices.read_plan import PARTITIONED, device_levels
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields.read_plan import PARTITIONED, device_levels
 
 
 class AllocationKey(NamedTuple):

@@ -5,7 +5,7 @@ from exporter.node.audit.log_file import AuditFile
 from exporter.node.audit.options import AuditOptions
 from exporter.node.audit.output import AuditOutput, AuditStream, standard_output
 from exporter.node.audit.writer import AuditWriter
-from exporter.node.devices.validity import readings_age_limit
+from exporter.node.devices.fields.validity import readings_age_limit
 
 
 def start_audit_log(options: AuditOptions | None, node: str, interval: float) -> AuditLog:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from exporter.node.devices.raw_row import RawRow
-from exporter.node.devices.watch_intervals import WatchInterval
+from exporter.node.devices.counters.raw_row import RawRow
+from exporter.node.devices.counters.watch_intervals import WatchInterval
 
 
 @dataclass(frozen=True, slots=True)

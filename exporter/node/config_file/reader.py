@@ -13,9 +13,9 @@ from exporter.config import MAX_INTERVAL_SECONDS, ConfigFileError
 from exporter.config_node import ConfigNode, parse
 from exporter.duration import parse_duration
 from exporter.node.config_file.content import FieldList, NodeConfigFile
-from exporter.node.devices import counters_yaml
-from exporter.node.devices.raw_row import shown
-from exporter.node.devices.watch_intervals import WatchInterval
+from exporter.node.devices.counters import counters_yaml
+from exporter.node.devices.counters.raw_row import shown
+from exporter.node.devices.counters.watch_intervals import WatchInterval
 from exporter.regular_file import UnreadableFileError
 
 MAX_BYTES = 1 << 20

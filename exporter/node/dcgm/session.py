@@ -24,13 +24,13 @@ from exporter.node.dcgm.reading.sampling import Sampling
 from exporter.node.dcgm.targets.components import EngineComponents, find_components
 from exporter.node.dcgm.targets.links import EngineLinks, find_links
 from exporter.node.dcgm.targets.targets import WatchTarget
-from exporter.node.devices import field_ids
-from exporter.node.devices.computed_metrics import HEALTH_STATUS, P2P_STATUS
-from exporter.node.devices.device import Device
-from exporter.node.devices.device_source import ReaderConfig, WantedField
-from exporter.node.devices.driver_bindings import DriverBindings
-from exporter.node.devices.read_plan import unique
-from exporter.node.devices.readings import (
+from exporter.node.devices.counters.computed_metrics import HEALTH_STATUS, P2P_STATUS
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.entities.driver_bindings import DriverBindings
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.fields.device_source import ReaderConfig, WantedField
+from exporter.node.devices.fields.read_plan import unique
+from exporter.node.devices.readings.readings import (
     Batch,
     P2pStatus,
     Readings,

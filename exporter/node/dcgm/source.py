@@ -15,10 +15,10 @@ from exporter.node.dcgm.native.connection import PROBE_SECONDS, EngineConnection
 from exporter.node.dcgm.native.library import DcgmLibrary, open_library
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.dcgm.session import EngineSession, ReadBindings
-from exporter.node.devices.device import Device
-from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
-from exporter.node.devices.driver_bindings import DriverBindings, driver_bindings
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.entities.driver_bindings import DriverBindings, driver_bindings
+from exporter.node.devices.fields.device_source import ReaderConfig, SourceChoice, WantedField
+from exporter.node.devices.readings.readings import Readings
 from exporter.source import SourceError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0

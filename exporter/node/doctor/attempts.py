@@ -6,7 +6,7 @@ from typing import NamedTuple
 from exporter.node import source_reasons
 from exporter.node.config import NodeConfig
 from exporter.node.dcgm.native.reasons import DcgmReason
-from exporter.node.devices.device_source import ReaderConfig, SourceName, WantedField
+from exporter.node.devices.fields.device_source import ReaderConfig, SourceName, WantedField
 from exporter.node.doctor.examination import CandidateName, SourceAttempt
 from exporter.node.doctor.reasons import DoctorReason
 from exporter.node.reader.reasons import ReaderReason

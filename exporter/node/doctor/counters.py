@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from exporter.node.counters_source import counters_name
 from exporter.node.counters_watch import UnusableCountersError
-from exporter.node.devices.metrics import field_names
-from exporter.node.devices.readings import RejectionReason, with_unread_fields
+from exporter.node.devices.readings.readings import RejectionReason, with_unread_fields
+from exporter.node.devices.series.metrics import field_names
 from exporter.node.doctor.examination import Examination
 from exporter.node.doctor.finding import Check, Finding, failed, limited, note, ok, skipped
 from exporter.node.doctor.reasons import DoctorReason

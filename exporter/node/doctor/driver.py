@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from exporter.node import restart_need
-from exporter.node.devices import pci
+from exporter.node.devices.entities import pci
 from exporter.node.doctor.examination import Examination
 from exporter.node.doctor.finding import Check, Finding, failed, limited, note, ok, skipped
 from exporter.node.doctor.node_root import NodeRoot

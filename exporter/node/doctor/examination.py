@@ -9,9 +9,9 @@ from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.offer.offer import OfferedIds
 from exporter.node.config import NodeConfig
 from exporter.node.counters_watch import LoadedCounters, UnusableCountersError
-from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.device_source import Choice
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.counters.counters_file import Counters
+from exporter.node.devices.fields.device_source import Choice
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.doctor.node_root import NodeRoot
 from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge
 from exporter.node.pods.pod import NodePods

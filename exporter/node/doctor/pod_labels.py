@@ -9,7 +9,7 @@ from exporter.node.attribution.matching.attribute import AllocationState, attrib
 from exporter.node.attribution.matching.device_lookup import DeviceLookup
 from exporter.node.attribution.offer.offer import Offer, offered_devices, unmatched_offer
 from exporter.node.attribution.pods.joined_allocations import joined
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.device import Device
 from exporter.node.doctor.examination import Examination
 from exporter.node.doctor.finding import Check, Finding, note, ok, skipped
 from exporter.node.doctor.kubernetes import NOT_ASKED, unmatched_findings

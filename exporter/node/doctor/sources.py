@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from exporter.node.dcgm.native.reasons import DcgmReason
-from exporter.node.devices.health import HealthReason
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.readings.health import HealthReason
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.doctor.attempts import reason_of
 from exporter.node.doctor.device_files import gpu_files
 from exporter.node.doctor.driver import gpus_on_bus

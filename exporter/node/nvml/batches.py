@@ -6,10 +6,10 @@ A batch is the samples of one read request: some fields of some devices. No I/O,
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.read_plan import ReadRequest
-from exporter.node.devices.readings import Batch, Rejection, RejectionCounts, SampleValue
-from exporter.node.devices.validity import checked
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.fields.read_plan import ReadRequest
+from exporter.node.devices.fields.validity import checked
+from exporter.node.devices.readings.readings import Batch, Rejection, RejectionCounts, SampleValue
 from exporter.node.nvml.values import NvmlValue, RejectedValue
 
 NvmlValues = dict[int, dict[int, NvmlValue | None]]

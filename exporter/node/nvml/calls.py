@@ -11,8 +11,8 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.devices import field_ids
-from exporter.node.devices.readings import RejectionReason
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.readings.readings import RejectionReason
 from exporter.node.nvml.fabric import fabric
 from exporter.node.nvml.field_values import LINKS_WITH_FIELD_VALUES
 from exporter.node.nvml.reasons import NvmlReason

@@ -1,6 +1,6 @@
 """Computes rates from counters of NVML: the change between two collections, by the library's own timestamps."""
 
-from exporter.node.devices.readings import RejectionReason
+from exporter.node.devices.readings.readings import RejectionReason
 from exporter.node.nvml.values import NvmlValue, RejectedValue
 
 CounterKey = tuple[str, ...]

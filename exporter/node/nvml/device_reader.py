@@ -11,9 +11,9 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.devices import field_ids
-from exporter.node.devices.device import Device
-from exporter.node.devices.readings import RejectionReason
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.readings.readings import RejectionReason
 from exporter.node.nvml import calls, field_values, gpm
 from exporter.node.nvml.calls import NvmlCall
 from exporter.node.nvml.counter_rates import CounterRates

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pynvml
 
-from exporter.node.devices.architecture import architecture_name
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.architecture import architecture_name
+from exporter.node.devices.entities.device import Device
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.nvml.values import INVALID_ARGUMENT, NOT_FOUND, escaped, rejected
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.devices import field_ids
-from exporter.node.devices.readings import RejectionReason
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.readings.readings import RejectionReason
 from exporter.node.nvml.values import NOT_SUPPORTED, NvmlValue, RejectedValue, raw_reason, rejected
 
 MIN_SAMPLE_SECONDS = 0.1

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.node.devices import field_ids
-from exporter.node.devices.device import Device
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.processes import GpuProcesses, ProcessReason
-from exporter.node.devices.read_plan import ReadRequest, fields_of, plan
-from exporter.node.devices.readings import P2pStatus
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.fields.read_plan import ReadRequest, fields_of, plan
+from exporter.node.devices.readings.processes import GpuProcesses, ProcessReason
+from exporter.node.devices.readings.readings import P2pStatus
 from exporter.node.nvml.counter_rates import CounterRates
 from exporter.node.nvml.device_reader import DeviceReader
 from exporter.node.nvml.discovery import DiscoveredGpu, GpuFacts, discover_gpu

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import pynvml
 
-from exporter.node.devices.device import Device
-from exporter.node.devices.known_gpus import missing_gpus
-from exporter.node.devices.link import Link
-from exporter.node.devices.vgpu import Vgpu
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.entities.link import Link
+from exporter.node.devices.entities.vgpu import Vgpu
+from exporter.node.devices.readings.known_gpus import missing_gpus
 from exporter.node.nvml.gpu_reader import GpuReadings
 from exporter.node.nvml.links import LinkValues
 from exporter.node.nvml.reasons import NvmlReason

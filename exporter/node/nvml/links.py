@@ -8,7 +8,7 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.devices import field_ids
+from exporter.node.devices.fields import field_ids
 from exporter.node.nvml.calls import LINK_ERROR_COUNTERS
 from exporter.node.nvml.field_values import NVLINK_BYTES, NVLINK_KIB, read_field_values
 from exporter.node.nvml.gpm import LINK_RATES, MIB, Gpm, SampleKey

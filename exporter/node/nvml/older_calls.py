@@ -9,7 +9,7 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.devices import field_ids
+from exporter.node.devices.fields import field_ids
 from exporter.node.nvml.calls import NvmlCall, read_call
 from exporter.node.nvml.values import NvmlValue, RawValue, is_unsupported
 

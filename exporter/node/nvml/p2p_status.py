@@ -5,7 +5,7 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.devices.readings import P2pStatus
+from exporter.node.devices.readings.readings import P2pStatus
 
 
 def p2p_statuses(uuid: str, gpus: Mapping[str, Any]) -> Iterator[P2pStatus]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.devices import field_ids
+from exporter.node.devices.fields import field_ids
 from exporter.node.nvml.field_values import union_value
 from exporter.node.nvml.values import NvmlValue, RejectedValue, nvml_value, rejected
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.devices.processes import MAX_PROCESSES, GpuProcess, GpuProcesses, ProcessReason
+from exporter.node.devices.readings.processes import MAX_PROCESSES, GpuProcess, GpuProcesses, ProcessReason
 from exporter.node.nvml.sm_samples import SmSample, sampling_period, utilizations
 from exporter.node.nvml.values import (
     DEPRECATED,

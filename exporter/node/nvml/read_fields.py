@@ -1,6 +1,6 @@
 """The DCGM fields that the NVML source reads, of GPUs, MIG devices, NVLinks and vGPUs; one GPU may lack some."""
 
-from exporter.node.devices import field_ids
+from exporter.node.devices.fields import field_ids
 from exporter.node.nvml import gpm, links, vgpus
 from exporter.node.nvml.calls import CALLS
 from exporter.node.nvml.field_values import FIELD_VALUES, NVLINK_RATES

@@ -11,14 +11,14 @@ from functools import partial
 import msgspec
 import pynvml
 
-from exporter.node.devices import field_ids
-from exporter.node.devices.computed_metrics import P2P_STATUS
-from exporter.node.devices.device import Device
-from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
-from exporter.node.devices.processes import ProcessReadings
-from exporter.node.devices.read_plan import ReadRequest, plan, unique
-from exporter.node.devices.readings import Readings, VgpuUtilization, XidReport
-from exporter.node.devices.validity import age_limit
+from exporter.node.devices.counters.computed_metrics import P2P_STATUS
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.fields.device_source import ReaderConfig, SourceChoice, WantedField
+from exporter.node.devices.fields.read_plan import ReadRequest, plan, unique
+from exporter.node.devices.fields.validity import age_limit
+from exporter.node.devices.readings.processes import ProcessReadings
+from exporter.node.devices.readings.readings import Readings, VgpuUtilization, XidReport
 from exporter.node.nvml import gpm
 from exporter.node.nvml.batches import assemble, assemble_parts
 from exporter.node.nvml.calls import library_problems

@@ -13,8 +13,8 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.devices import field_ids
-from exporter.node.devices.readings import RejectionReason
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.readings.readings import RejectionReason
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.source import SourceError
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from exporter.node.devices.readings import RejectionReason, XidReport
-from exporter.node.devices.xids import NO_XID
+from exporter.node.devices.readings.readings import RejectionReason, XidReport
+from exporter.node.devices.readings.xids import NO_XID
 from exporter.node.nvml.event_thread import EventThread
 from exporter.node.nvml.values import NvmlValue, RejectedValue
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from exporter.metric import Family, Labels
 from exporter.node.attribution.matching.attribute import Attribution
-from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.labels import LabelStyle
-from exporter.node.devices.processes import NAME
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.counters.counters_file import Counters
+from exporter.node.devices.readings.processes import NAME
+from exporter.node.devices.readings.readings import Readings
+from exporter.node.devices.series.labels import LabelStyle
 from exporter.node.pods.pod import NodePods
 from exporter.node.processes.metrics import process_families
 from exporter.node.processes.source import ProcessFinder, ProcessSource

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from exporter.node.attribution.matching.attribute import PodContainer
-from exporter.node.devices.processes import ProcessReason
+from exporter.node.devices.readings.processes import ProcessReason
 from exporter.node.processes.known_containers import KnownContainers
 from exporter.source import SourceError
 

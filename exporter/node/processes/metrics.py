@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from exporter.identity_labels import CONTAINER, container_labels
 from exporter.metric import Family, Kind, Metric, Sample, metric
-from exporter.node.devices.device import Device
-from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.series.labels import INSTANCE_IDS, instance_ids
 from exporter.node.processes.use import DeviceUses, PodUse
 
 _LABELS = ("UUID", *INSTANCE_IDS, *CONTAINER, "node")

@@ -7,7 +7,7 @@ import enum
 from collections.abc import Collection
 from pathlib import Path
 
-from exporter.node.devices.processes import ProcessReason
+from exporter.node.devices.readings.processes import ProcessReason
 from exporter.node.processes.cgroup import ContainerPlace, UnclearCgroupError, container_of
 from exporter.source import SourceError
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from exporter.node.devices.processes import NAME, ProcessReadings, ProcessReason
+from exporter.node.devices.readings.processes import NAME, ProcessReadings, ProcessReason
 from exporter.node.pods.pod import NodePods
 from exporter.node.processes.container_log_links import ContainerLogLinks
 from exporter.node.processes.known_containers import KnownContainers

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from exporter.node.attribution.matching.attribute import Attribution, PodContainer
-from exporter.node.devices.processes import GpuProcess, GpuProcesses, ProcessReadings, ProcessReason
+from exporter.node.devices.readings.processes import GpuProcess, GpuProcesses, ProcessReadings, ProcessReason
 from exporter.node.processes.allocated_pods import AllocatedPods
 from exporter.node.processes.cgroup import ContainerPlace
 from exporter.node.processes.known_containers import KnownContainers

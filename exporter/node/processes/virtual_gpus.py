@@ -10,9 +10,9 @@ from functools import lru_cache
 
 from exporter.metric import Family, Labels, LabelSchema, Metric, labels_of_pairs
 from exporter.node.attribution.matching.attribute import Attribution
-from exporter.node.devices import field_ids
-from exporter.node.devices.counters_file import Counters
-from exporter.node.devices.labels import LabelStyle, allocation_names
+from exporter.node.devices.counters.counters_file import Counters
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.series.labels import LabelStyle, allocation_names
 from exporter.node.processes.use import PodUse
 
 LABEL = "vgpu"

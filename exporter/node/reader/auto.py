@@ -21,7 +21,7 @@ import msgspec
 
 from exporter.background import Starter
 from exporter.node.dcgm.host_engine.running_engines import listening_engine, other_engines, others_text
-from exporter.node.devices.device_source import (
+from exporter.node.devices.fields.device_source import (
     Choice,
     DeviceSource,
     ReaderConfig,
@@ -29,7 +29,7 @@ from exporter.node.devices.device_source import (
     SourceName,
     WantedField,
 )
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.reader.host_engine import HostEngine, Waiter
 from exporter.node.reader.openers import Leave, open_dcgm, open_nvml
 from exporter.node.reader.reasons import ReaderReason

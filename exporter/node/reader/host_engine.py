@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from exporter.background import Starter, in_background
 from exporter.node.dcgm.native.reasons import DcgmReason
-from exporter.node.devices.device_source import DeviceSource, SourceChoice, WantedField
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.fields.device_source import DeviceSource, SourceChoice, WantedField
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.reader.reasons import ReaderReason
 from exporter.source import SourceError
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from exporter.node.devices.device_source import DeviceSource, ReaderConfig
-from exporter.node.devices.readings import XidReport
+from exporter.node.devices.fields.device_source import DeviceSource, ReaderConfig
+from exporter.node.devices.readings.readings import XidReport
 
 if TYPE_CHECKING:
     from exporter.node.nvml.driver_events import DriverEvents

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from exporter.node.devices.device_source import ReaderConfig, WantedField
-from exporter.node.devices.readings import XidReport
+from exporter.node.devices.fields.device_source import ReaderConfig, WantedField
+from exporter.node.devices.readings.readings import XidReport
 from exporter.node.reader.protocol import (
     ENDING,
     PIPE_BYTES,

@@ -11,8 +11,8 @@ import threading
 
 import msgspec
 
-from exporter.node.devices.device_source import SourceChoice, WantedField
-from exporter.node.devices.readings import Readings, XidReport
+from exporter.node.devices.fields.device_source import SourceChoice, WantedField
+from exporter.node.devices.readings.readings import Readings, XidReport
 
 FRAME_LIMIT = 64 * 1024 * 1024
 """Largest body in bytes. A larger length was not written by our own code, such as text that a library printed."""

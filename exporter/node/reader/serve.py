@@ -8,8 +8,8 @@ from functools import partial
 
 import msgspec
 
-from exporter.node.devices.device_source import DeviceSource, ReaderConfig, SourceChoice
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.fields.device_source import DeviceSource, ReaderConfig, SourceChoice
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.reader.openers import Leave
 from exporter.node.reader.protocol import ReaderReply, ReaderRequest, ReplyPipe, read_frame
 from exporter.node.reader.reasons import ReaderReason

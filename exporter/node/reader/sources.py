@@ -2,7 +2,7 @@
 
 import msgspec
 
-from exporter.node.devices.device_source import DeviceSource, ReaderConfig
+from exporter.node.devices.fields.device_source import DeviceSource, ReaderConfig
 from exporter.node.reader.openers import Leave, open_dcgm, open_nvml
 
 

@@ -17,9 +17,9 @@ import msgspec
 
 from exporter.backoff import Backoff
 from exporter.node.dcgm.native.reasons import DcgmReason
-from exporter.node.devices.device_source import ReaderConfig, WantedField
-from exporter.node.devices.readings import Readings, XidReport
-from exporter.node.devices.validity import readings_age_limit
+from exporter.node.devices.fields.device_source import ReaderConfig, WantedField
+from exporter.node.devices.fields.validity import readings_age_limit
+from exporter.node.devices.readings.readings import Readings, XidReport
 from exporter.node.nvml.reasons import NvmlReason
 from exporter.node.reader.process import ReaderCrashedError, ReaderProcess
 from exporter.node.reader.protocol import ProtocolError, ReaderReply

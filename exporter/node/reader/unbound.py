@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from exporter.node.devices.readings import XidReport
+from exporter.node.devices.readings.readings import XidReport
 from exporter.node.reader.protocol import ENDING, ReaderReply, ReplyPipe
 
 _log = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import msgspec
 
 from exporter.background import Starter, in_background
-from exporter.node.devices.device_source import DeviceSource, SourceChoice, WantedField
-from exporter.node.devices.processes import ProcessReadings, ProcessReason
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.fields.device_source import DeviceSource, SourceChoice, WantedField
+from exporter.node.devices.readings.processes import ProcessReadings, ProcessReason
+from exporter.node.devices.readings.readings import Readings
 from exporter.source import SourceError
 
 PATIENCE_SHARE, MAX_PATIENCE_SECONDS = 0.3, 2.0

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from exporter.node.dcgm.native import layout, listing_layout
-from exporter.node.devices.component import Component, ComponentScope
+from exporter.node.devices.entities.component import Component, ComponentScope
 from exporter.node.simulation.document import CpuSpec, Fields, NvlinkSpec, ScenarioDocument, SwitchSpec
 from exporter.node.simulation.script import ScriptedSample
 

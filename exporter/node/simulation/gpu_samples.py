@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from exporter.node.devices import field_ids
+from exporter.node.devices.fields import field_ids
 from exporter.node.simulation.document import GpuSpec, ScenarioVersions
 from exporter.node.simulation.script import ScriptedSample
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from exporter.node.devices.device import Device
-from exporter.node.devices.link import Link
-from exporter.node.devices.readings import VgpuUtilization
-from exporter.node.devices.vgpu import Vgpu
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.entities.link import Link
+from exporter.node.devices.entities.vgpu import Vgpu
+from exporter.node.devices.readings.readings import VgpuUtilization
 from exporter.node.simulation.state import GpuState, SampleMap, ScenarioState
 
 

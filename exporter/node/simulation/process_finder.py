@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from exporter.node.attribution.matching.attribute import PodContainer
-from exporter.node.devices.processes import ProcessReadings
+from exporter.node.devices.readings.processes import ProcessReadings
 from exporter.node.pods.pod import NodePods
 from exporter.node.processes.cgroup import ContainerPlace
 from exporter.node.processes.known_containers import KnownContainers

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from exporter.node.devices.processes import GpuProcess, GpuProcesses, ProcessReadings
+from exporter.node.devices.readings.processes import GpuProcess, GpuProcesses, ProcessReadings
 from exporter.node.simulation.script import Script, value_at
 
 ProcessKind = Literal["compute", "graphics", "mps"]

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from exporter.node.devices.field import Field
+from exporter.node.devices.fields.field import Field
 
 Sentinel = Literal["blank", "not_found", "not_supported", "no_permission"]
 """The four kinds of blank value of DCGM (`dcgmvalue.h`): numbers and texts that stand for "no value"."""

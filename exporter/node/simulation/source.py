@@ -14,15 +14,18 @@ from typing import TypeVar, get_args
 import msgspec
 
 from exporter.node.dcgm.native.values import status_reason
-from exporter.node.devices import field_ids, p2p
-from exporter.node.devices.component import Component, ComponentScope
-from exporter.node.devices.computed_metrics import P2P_STATUS
-from exporter.node.devices.device import Device
-from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
-from exporter.node.devices.link import Link
-from exporter.node.devices.processes import ProcessReadings
-from exporter.node.devices.read_plan import fields_of, plan
-from exporter.node.devices.readings import (
+from exporter.node.devices.counters.computed_metrics import P2P_STATUS
+from exporter.node.devices.entities.component import Component, ComponentScope
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.entities.link import Link
+from exporter.node.devices.entities.vgpu import Vgpu
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.fields.device_source import ReaderConfig, SourceChoice, WantedField
+from exporter.node.devices.fields.read_plan import fields_of, plan
+from exporter.node.devices.fields.validity import age_limit, before_first_event, checked, rejection_to_count, too_old
+from exporter.node.devices.readings import p2p
+from exporter.node.devices.readings.processes import ProcessReadings
+from exporter.node.devices.readings.readings import (
     Batch,
     P2pStatus,
     Readings,
@@ -32,8 +35,6 @@ from exporter.node.devices.readings import (
     SampleValue,
     XidReport,
 )
-from exporter.node.devices.validity import age_limit, before_first_event, checked, rejection_to_count, too_old
-from exporter.node.devices.vgpu import Vgpu
 from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.parts import links_of, vgpu_utilization, vgpus_of
 from exporter.node.simulation.processes import process_readings

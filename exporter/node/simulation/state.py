@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from exporter.node.dcgm.native import layout
-from exporter.node.devices import field_ids
-from exporter.node.devices.field import Field, fields, fields_by_name
-from exporter.node.devices.read_plan import GPU_INSTANCE_ONLY
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.fields.field import Field, fields, fields_by_name
+from exporter.node.devices.fields.read_plan import GPU_INSTANCE_ONLY
 from exporter.node.simulation.components import ComponentState, component_specs
 from exporter.node.simulation.document import (
     CallFault,

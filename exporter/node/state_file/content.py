@@ -9,8 +9,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from exporter.node.devices.device import Device
-from exporter.node.devices.device_state import DeviceState
+from exporter.node.devices.computed.device_state import DeviceState
+from exporter.node.devices.entities.device import Device
 from exporter.node.state_file.reasons import StateFileError, StateFileReason
 
 VERSION = 1

@@ -5,7 +5,7 @@ import pytest
 from exporter import cli
 from exporter.commands.forget import forget
 from exporter.config import ConfigError
-from exporter.node.devices.device_state import DeviceState
+from exporter.node.devices.computed.device_state import DeviceState
 from exporter.node.state_file.content import DeviceSeconds, RememberedGpu, RememberedNode
 from exporter.node.state_file.file import StateFile
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from exporter import cli
 from exporter.node.attribution.kubelet.client import Kubelet
 from exporter.node.config import node_config
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 from exporter.node.dra.reader import DraReader
 from exporter.node.service_account.account import ServiceAccount
 from exporter.node.simulation.source import SimulatedSource

@@ -8,7 +8,7 @@ from exporter import cli
 from exporter.gpu_names import GpuResources
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.config import node_config
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 from exporter.node.pods.sources import pods_of_node
 from exporter.node.service_account.account import ServiceAccount
 from exporter.node.simulation.source import SimulatedSource

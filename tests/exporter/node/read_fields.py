@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from exporter.node.devices.device_source import DEVICE_SCOPES
-from exporter.node.devices.field import fields
+from exporter.node.devices.fields.device_source import DEVICE_SCOPES
+from exporter.node.devices.fields.field import fields
 
 READ = {number: field for number, field in fields().items() if field.is_read and field.scope in DEVICE_SCOPES}
 """The fields of GPUs, MIG devices and the node, by id."""

@@ -14,10 +14,10 @@ from exporter.exposition.exposition import Exposition
 from exporter.exposition.render import render
 from exporter.node.attribution.matching.rules import AttributionRules
 from exporter.node.counters_watch import load_counters
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.device_source import ReaderConfig
-from exporter.node.devices.field import fields
-from exporter.node.devices.labels import LabelStyle
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.fields.device_source import ReaderConfig
+from exporter.node.devices.fields.field import fields
+from exporter.node.devices.series.labels import LabelStyle
 from exporter.node.pipeline import NodePipeline, NodeSources
 from exporter.node.simulation.kubelet import ScenarioKubelet
 from exporter.node.simulation.process_finder import ScenarioProcessFinder

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from exporter.node.attribution.kubelet.client import Kubelet
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 from simulators.kubelet import SimulatedKubelet
 from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, instance_spec
 from tests.exporter.node.dcgm.source_parts import DiscoveryTimes

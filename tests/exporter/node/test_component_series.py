@@ -4,10 +4,10 @@ import json
 
 import msgspec
 
-from exporter.node.devices.component import Component
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.device import Device
-from exporter.node.devices.readings import Batch, Readings, Rejection, RejectionReason
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.entities.component import Component
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.readings.readings import Batch, Readings, Rejection, RejectionReason
 from exporter.node.simulation.source import SimulatedSource
 from tests.exporter.node.scenario_flow import (
     EPOCH,

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from exporter.node.devices.computed_families import CountWindows
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.device import Device
-from exporter.node.devices.readings import Batch, P2pStatus, Readings, XidReport
-from exporter.node.devices.xids import CRITICAL
+from exporter.node.devices.computed.computed_families import CountWindows
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.readings.readings import Batch, P2pStatus, Readings, XidReport
+from exporter.node.devices.readings.xids import CRITICAL
 from exporter.source import SourceError
 from tests.exporter.node.scenario_flow import EPOCH, SimulatedFlow, flow_over, series_of
 

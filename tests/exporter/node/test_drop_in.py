@@ -11,10 +11,10 @@ from exporter.cli import parse
 from exporter.flags.table import COMMANDS
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.config import node_config
-from exporter.node.devices.counters_file import parse as parse_counters
-from exporter.node.devices.device import Device
-from exporter.node.devices.labels import LabelStyle
-from exporter.node.devices.readings import Batch, Readings
+from exporter.node.devices.counters.counters_file import parse as parse_counters
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.readings.readings import Batch, Readings
+from exporter.node.devices.series.labels import LabelStyle
 from tests.exporter.node.scenario_flow import (
     EPOCH,
     HOSTNAME,

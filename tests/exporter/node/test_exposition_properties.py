@@ -12,11 +12,11 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from exporter.exposition.render import render
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.matching.rules import AttributionRules
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.device import Device
-from exporter.node.devices.labels import LabelStyle
-from exporter.node.devices.read_plan import plan
-from exporter.node.devices.readings import Batch, Readings, Rejection, XidReport
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields.read_plan import plan
+from exporter.node.devices.readings.readings import Batch, Readings, Rejection, XidReport
+from exporter.node.devices.series.labels import LabelStyle
 from exporter.node.pipeline import NodePipeline, NodeSources
 from tests.exporter.node.scenario_flow import FixedSource
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, instance_spec, uuid_of
 from tests.exporter.node.scenario_flow import default_counters, flow_over, series_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 from tests.alerts.promtool import tool
 from tests.exporter.node.dra.known import of_scenario
 from tests.exporter.node.scenario_flow import (

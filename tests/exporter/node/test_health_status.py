@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from exporter.node.devices.computed_metrics import HEALTH_STATUS, READ_BY_CALLS
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.health import HealthStatus
+from exporter.node.devices.counters.computed_metrics import HEALTH_STATUS, READ_BY_CALLS
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.readings.health import HealthStatus
 from tests.exporter.node.scenario_flow import series_of
 from tests.exporter.node.test_computed_metrics import ComputedFlow
 from tests.exporter.node.test_source_parity import expositions_through

@@ -7,10 +7,10 @@ import pytest
 
 from exporter.cli import parse
 from exporter.node.config import node_config
-from exporter.node.devices.device import Device
-from exporter.node.devices.labels import LabelStyle
-from exporter.node.devices.mig_repetition import repeated_on_instances
-from exporter.node.devices.selection import parse_selection
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.entities.selection import parse_selection
+from exporter.node.devices.series.labels import LabelStyle
+from exporter.node.devices.series.mig_repetition import repeated_on_instances
 from tests.exporter.node.scenario_flow import HOSTNAME, SimulatedFlow, series_of, without_volatile
 
 POWER = "DCGM_FI_DEV_POWER_USAGE"

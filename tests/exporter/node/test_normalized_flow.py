@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 from tests.exporter.node.scenario_flow import STYLE, SimulatedFlow, default_counters, series_of
 
 NORMALIZED = ("gpugauge_device_", "gpugauge_gpu_", "gpugauge_allocation_")

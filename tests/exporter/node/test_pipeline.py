@@ -5,10 +5,10 @@ import json
 import pytest
 
 from exporter.node.attribution.allocation import KEEP_SECONDS, Allocation, LastKnownAllocations
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.device import Device
-from exporter.node.devices.link import Link
-from exporter.node.devices.readings import Batch, Readings, Rejection, RejectionReason
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.entities.link import Link
+from exporter.node.devices.readings.readings import Batch, Readings, Rejection, RejectionReason
 from exporter.node.simulation.source import SimulatedSource
 from exporter.source import SourceError
 from tests.exporter.node.scenario_flow import (

@@ -7,7 +7,7 @@ import pytest
 from exporter import cli
 from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.node.config import node_config
-from exporter.node.devices.processes import ProcessReason
+from exporter.node.devices.readings.processes import ProcessReason
 from exporter.node.program import NodeProgram
 from exporter.node.source_reasons import reason_of
 from tests.waiting import until

@@ -19,7 +19,7 @@ from exporter.config import ConfigError
 from exporter.exposition.exporter_metrics import ExporterMetrics
 from exporter.node.config import node_config
 from exporter.node.counters_watch import MAX_COUNTERS_BYTES, load_counters
-from exporter.node.devices.pci import PciBus
+from exporter.node.devices.entities.pci import PciBus
 from exporter.node.program import NodeProgram
 from exporter.node.restart_need import PATIENCE_SECONDS
 from exporter.node.simulation.scenario import load

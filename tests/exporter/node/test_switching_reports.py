@@ -10,8 +10,8 @@ import pytest
 from exporter.cli import parse
 from exporter.flags.table import COMMANDS
 from exporter.node.config import node_config
-from exporter.node.devices.counters_file import decode
-from exporter.node.devices.counters_file import parse as parse_counters
+from exporter.node.devices.counters.counters_file import decode
+from exporter.node.devices.counters.counters_file import parse as parse_counters
 from exporter.web.config_file import load
 from exporter.web.negotiation import wants_openmetrics
 from tests.deploy.image import last_stage

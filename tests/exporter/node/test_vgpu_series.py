@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.device import Device
-from exporter.node.devices.labels import LabelStyle
-from exporter.node.devices.readings import Batch, Readings, Rejection, RejectionReason
-from exporter.node.devices.selection import Selection
-from exporter.node.devices.vgpu import Vgpu
-from exporter.node.devices.vgpu_labels import VgpuLabelCache, vgpu_schema
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.entities.selection import Selection
+from exporter.node.devices.entities.vgpu import Vgpu
+from exporter.node.devices.readings.readings import Batch, Readings, Rejection, RejectionReason
+from exporter.node.devices.series.labels import LabelStyle
+from exporter.node.devices.series.vgpu_labels import VgpuLabelCache, vgpu_schema
 from exporter.node.simulation.source import SimulatedSource
 from tests.exporter.node.scenario_flow import (
     EPOCH,

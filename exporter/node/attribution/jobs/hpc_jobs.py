@@ -7,8 +7,8 @@ device of several jobs has no label, as a shared device has no pod: its values a
 from collections.abc import Mapping, Sequence
 
 from exporter.metric import Family, Kind, LabelPairs, metric
-from exporter.node.devices.device import Device
-from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.series.labels import INSTANCE_IDS, instance_ids
 
 LABEL = "hpc_job"
 JOB_INFO = metric(

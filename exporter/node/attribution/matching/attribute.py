@@ -18,8 +18,8 @@ from exporter.node.attribution.matching.device_id import device_key
 from exporter.node.attribution.matching.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
 from exporter.node.attribution.matching.matching import MatchedAllocation, Matches, matched_allocations
 from exporter.node.attribution.matching.rules import DEFAULT_RULES, AttributionRules
-from exporter.node.devices.device import Device
-from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.series.labels import NO_CONTAINER, ExclusiveContainer
 from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge
 
 Sharing = Literal["exclusive", "time-slicing", "mps", "dra-shared", "fraction", "passthrough", "unknown"]

@@ -19,7 +19,7 @@ from exporter.node.attribution.matching.device_id import (
     UnlistedDevice,
     parse,
 )
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.device import Device
 from exporter.node.dra.device import DraDevice, may_be_profile, same_profile
 from exporter.reason import Reason
 

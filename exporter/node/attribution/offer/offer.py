@@ -12,8 +12,8 @@ from exporter.metric import Family, Kind, metric
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.matching.device_id import DeviceTarget, OtherVendorDevice, UnknownId, reference
 from exporter.node.attribution.matching.device_lookup import DeviceLookup, Unmatched, UnmatchedReason
-from exporter.node.devices.device import Device
-from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.series.labels import INSTANCE_IDS, instance_ids
 from exporter.reason import Reason
 
 OfferedId = tuple[str, str]

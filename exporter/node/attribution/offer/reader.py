@@ -12,7 +12,7 @@ from exporter.gpu_names import ResourcePatterns
 from exporter.metric import Family
 from exporter.node.attribution.allocation import KEEP_SECONDS
 from exporter.node.attribution.offer.offer import UNKNOWN, Offer, OfferCache, OfferedIds
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.device import Device
 from exporter.reason import Reason
 from exporter.snapshot import CollectionCycle, SourceProblem
 from exporter.source import SourceError

@@ -9,7 +9,7 @@ from exporter.metric import LabelPairs
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.matching.attribute import Attribution, DeviceClaim
 from exporter.node.attribution.matching.device_id import device_key
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.device import Device
 from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge, KnownClaims
 from exporter.node.dra.resource_claims import ClaimId, WantedClaims
 from exporter.node.dra.resource_slices import ClaimableKey

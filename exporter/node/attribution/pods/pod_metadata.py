@@ -6,7 +6,7 @@ from exporter.metric import Family, LabelPairs
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.pods.joined_allocations import PHASE_SECONDS, concerning, joined
 from exporter.node.attribution.pods.status_allocations import status_allocations
-from exporter.node.devices.labels import ExclusiveContainer
+from exporter.node.devices.series.labels import ExclusiveContainer
 from exporter.node.pods.exposed_labels import NO_LABELS, ExposedLabels, exposed_labels
 from exporter.node.pods.known_pods import KnownPods
 from exporter.node.pods.metrics import metadata_families

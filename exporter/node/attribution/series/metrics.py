@@ -12,8 +12,8 @@ from exporter.metric import Family, Kind, Metric, Sample, metric
 from exporter.node.attribution.allocation import Allocations
 from exporter.node.attribution.matching.attribute import Attribution, PodContainer, attribute
 from exporter.node.attribution.matching.rules import DEFAULT_RULES, AttributionRules, ReplicaSharing
-from exporter.node.devices.device import Device
-from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.series.labels import INSTANCE_IDS, instance_ids
 from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge
 from exporter.node.pods.pod import NodePods
 

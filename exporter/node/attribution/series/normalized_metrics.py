@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from exporter.identity_labels import CONTAINER, container_labels
 from exporter.metric import Family, Kind, Labels, LabelSchema, Metric, Sample
 from exporter.node.attribution.matching.attribute import Attribution
-from exporter.node.devices.device import Device
-from exporter.node.devices.device_state import DeviceColumn
-from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
-from exporter.node.devices.normalized import DeviceValues
-from exporter.node.devices.read_plan import Level, device_levels
+from exporter.node.devices.computed.device_state import DeviceColumn
+from exporter.node.devices.computed.normalized import DeviceValues
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields.read_plan import Level, device_levels
+from exporter.node.devices.series.labels import INSTANCE_IDS, instance_ids
 
 _DEVICE = LabelSchema(("UUID", *INSTANCE_IDS, "node"), frozenset({*INSTANCE_IDS, "node"}))
 _GPU = LabelSchema(("UUID", "node"), frozenset({"node"}))

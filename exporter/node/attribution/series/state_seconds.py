@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from exporter.metric import Family, Kind, Labels, Sample, metric
 from exporter.node.attribution.matching.attribute import AllocationState, Attribution, Sharing
-from exporter.node.devices.device import Device
-from exporter.node.devices.device_state import IDLE_BELOW, DeviceColumn, DeviceState
-from exporter.node.devices.labels import INSTANCE_IDS, instance_ids
-from exporter.node.devices.read_plan import PARTITIONED, Level, device_levels
-from exporter.node.devices.validity import MAX_AGE_INTERVALS, MIN_SECONDS
+from exporter.node.devices.computed.device_state import IDLE_BELOW, DeviceColumn, DeviceState
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields.read_plan import PARTITIONED, Level, device_levels
+from exporter.node.devices.fields.validity import MAX_AGE_INTERVALS, MIN_SECONDS
+from exporter.node.devices.series.labels import INSTANCE_IDS, instance_ids
 from exporter.node.state_file.content import DeviceSeconds
 
 STATE_SECONDS = metric(

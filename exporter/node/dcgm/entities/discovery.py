@@ -9,9 +9,9 @@ from exporter.node.dcgm.native import layout
 from exporter.node.dcgm.native.connection import EngineConnection
 from exporter.node.dcgm.native.live_reader import LiveReader
 from exporter.node.dcgm.native.status_scope import require_any
-from exporter.node.devices import field_ids
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.readings import SampleValue
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.readings.readings import SampleValue
 
 _GPU_FIELDS = (
     WantedField(field_ids.NAME, "string", "gpu", "basic"),

@@ -11,9 +11,9 @@ from exporter.node.dcgm.native import layout
 from exporter.node.dcgm.native.library import StatusError
 from exporter.node.dcgm.native.live_reader import Entity, ValuesByEntity
 from exporter.node.dcgm.native.reasons import DcgmReason
-from exporter.node.devices import field_ids
-from exporter.node.devices.device import Device
-from exporter.node.devices.known_gpus import missing_gpus
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.readings.known_gpus import missing_gpus
 
 
 @dataclass(frozen=True, slots=True)

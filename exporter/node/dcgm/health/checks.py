@@ -13,7 +13,7 @@ from exporter.node.dcgm.entities.inventory import EngineInventory
 from exporter.node.dcgm.health.bindings import Bindings, BindingsError, load
 from exporter.node.dcgm.native import layout
 from exporter.node.dcgm.native.connection import EngineConnection
-from exporter.node.devices.health import ALL, NO_ERROR, PASSED, WATCHES, HealthReason, HealthStatus
+from exporter.node.devices.readings.health import ALL, NO_ERROR, PASSED, WATCHES, HealthReason, HealthStatus
 
 KEEP_SECONDS = 600.0
 """How long the engine keeps the samples that its checks compare."""

@@ -12,7 +12,7 @@ from exporter.node.dcgm.host_engine.probe import refusal
 from exporter.node.dcgm.native import layout
 from exporter.node.dcgm.native.library import DcgmLibrary, version_text
 from exporter.node.dcgm.native.reasons import DcgmReason
-from exporter.node.devices.architecture import architecture_name
+from exporter.node.devices.entities.architecture import architecture_name
 from exporter.source import SourceError
 
 CONNECT_MILLISECONDS = 3000

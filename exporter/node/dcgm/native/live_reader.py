@@ -10,8 +10,8 @@ from exporter.node.dcgm.native.connection import EngineConnection
 from exporter.node.dcgm.native.library import StatusError
 from exporter.node.dcgm.native.records import RecordBuffer, RecordReader
 from exporter.node.dcgm.native.status_scope import OF_THE_ENGINE
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.readings import SampleValue
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.readings.readings import SampleValue
 
 Entity = tuple[int, int]
 """Kind and id. Ids are valid until the engine restarts; those of MIG devices only until the next change of MIG."""

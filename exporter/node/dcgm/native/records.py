@@ -17,9 +17,9 @@ from typing import NamedTuple, TypeVar
 from exporter.node.dcgm.native import layout
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.dcgm.native.values import checked_raw, status_reason
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.readings import RejectionReason, SampleValue
-from exporter.node.devices.validity import age_limit, before_first_event, in_range, rejection_to_count, too_old
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.fields.validity import age_limit, before_first_event, in_range, rejection_to_count, too_old
+from exporter.node.devices.readings.readings import RejectionReason, SampleValue
 from exporter.source import SourceError
 
 _USED = layout.VALUE_AT_VALUE + 8

@@ -4,9 +4,9 @@ No I/O, no state. A blank value is a number or text with which DCGM states that 
 """
 
 from exporter.node.dcgm.native import layout
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.readings import RejectionReason, SampleValue
-from exporter.node.devices.validity import checked
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.fields.validity import checked
+from exporter.node.devices.readings.readings import RejectionReason, SampleValue
 
 _STATUS_REASONS: dict[int, RejectionReason] = {
     layout.NOT_SUPPORTED: RejectionReason.NOT_SUPPORTED,

@@ -9,7 +9,7 @@ from exporter.node.dcgm.native.connection import EngineConnection
 from exporter.node.dcgm.native.library import StatusError
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.dcgm.native.status_scope import OF_THE_ENGINE
-from exporter.node.devices.readings import P2pStatus
+from exporter.node.devices.readings.readings import P2pStatus
 
 _OF_THE_ENGINE = OF_THE_ENGINE - {layout.VERSION_MISMATCH, layout.FUNCTION_NOT_FOUND}
 

@@ -9,10 +9,10 @@ from exporter.node.dcgm.native import layout
 from exporter.node.dcgm.native.connection import EngineConnection
 from exporter.node.dcgm.native.records import DecodedRead, RecordBuffer, RecordReader
 from exporter.node.dcgm.targets.targets import WatchTarget
-from exporter.node.devices import xids
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.framebuffer import framebuffer_positions, without_absent_framebuffer
-from exporter.node.devices.readings import Batch, RejectionReason, SampleValue
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.fields.framebuffer import framebuffer_positions, without_absent_framebuffer
+from exporter.node.devices.readings import xids
+from exporter.node.devices.readings.readings import Batch, RejectionReason, SampleValue
 
 SAMPLES_PER_CALL = 4096
 """Bounds the buffer to 17 MB: a record has 4,128 bytes whatever its value.

@@ -26,9 +26,9 @@ from exporter.node.dcgm.targets.components import EngineComponents, component_ta
 from exporter.node.dcgm.targets.keeping import Identities, Watched, identities_of, kept_watches, not_kept
 from exporter.node.dcgm.targets.links import EngineLinks, link_targets
 from exporter.node.dcgm.targets.targets import WatchTarget, targets_of
-from exporter.node.devices.device_source import ReaderConfig, WantedField
-from exporter.node.devices.read_plan import plan
-from exporter.node.devices.readings import Batch, RejectionCounts, RejectionReason, XidReport
+from exporter.node.devices.fields.device_source import ReaderConfig, WantedField
+from exporter.node.devices.fields.read_plan import plan
+from exporter.node.devices.readings.readings import Batch, RejectionCounts, RejectionReason, XidReport
 
 BASIC_PAUSES, PROFILING_PAUSES = (5.0, 300.0), (30.0, 600.0)
 """Seconds until what was rejected is tried again: the first and the longest pause. A profiler, for example, uses the

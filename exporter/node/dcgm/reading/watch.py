@@ -13,8 +13,8 @@ from exporter.node.dcgm.native.connection import EngineConnection
 from exporter.node.dcgm.native.library import StatusError
 from exporter.node.dcgm.native.status_scope import OF_THE_ENGINE
 from exporter.node.dcgm.targets.targets import Entities, WatchTarget
-from exporter.node.devices.device_source import WatchGroup
-from exporter.node.devices.validity import EVENT_SECONDS, MAX_AGE_INTERVALS
+from exporter.node.devices.fields.device_source import WatchGroup
+from exporter.node.devices.fields.validity import EVENT_SECONDS, MAX_AGE_INTERVALS
 
 _UNKNOWN = frozenset({layout.BAD_PARAMETER, layout.UNKNOWN_FIELD, layout.NOT_SUPPORTED, layout.FIELD_UNSUPPORTED})
 """Answers to a field group of one field that the engine does not know."""

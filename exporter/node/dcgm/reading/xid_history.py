@@ -15,8 +15,8 @@ from exporter.node.dcgm.native.records import DecodedRead
 from exporter.node.dcgm.native.status_scope import OF_THE_ENGINE
 from exporter.node.dcgm.reading.watch import Watches
 from exporter.node.dcgm.targets.targets import Entities, WatchTarget
-from exporter.node.devices import field_ids
-from exporter.node.devices.readings import XidReport
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.readings.readings import XidReport
 
 _OF_THE_ENGINE = OF_THE_ENGINE - {layout.VERSION_MISMATCH, layout.FUNCTION_NOT_FOUND}
 _COMPLETE = frozenset({layout.OK, layout.NO_DATA})

@@ -16,10 +16,10 @@ from exporter.node.dcgm.native.live_reader import Entity
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.dcgm.native.status_scope import OF_THE_CONNECTION
 from exporter.node.dcgm.targets.targets import WatchTarget
-from exporter.node.devices.component import Component, ComponentScope
-from exporter.node.devices.component_selection import ComponentSelections
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.read_plan import WATCH_GROUPS
+from exporter.node.devices.entities.component import Component, ComponentScope
+from exporter.node.devices.entities.component_selection import ComponentSelections
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.fields.read_plan import WATCH_GROUPS
 
 Found = Iterable[tuple[Component, Entity]]
 _NONE_HERE = frozenset({layout.NOT_SUPPORTED, layout.FUNCTION_NOT_FOUND, layout.MODULE_NOT_LOADED})

@@ -18,9 +18,9 @@ from exporter.node.dcgm.native.live_reader import Entity
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.dcgm.native.status_scope import OF_THE_ENGINE
 from exporter.node.dcgm.targets.targets import WatchTarget
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.link import Link
-from exporter.node.devices.read_plan import WATCH_GROUPS
+from exporter.node.devices.entities.link import Link
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.fields.read_plan import WATCH_GROUPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from exporter.node.dcgm.entities.inventory import EngineInventory
 from exporter.node.dcgm.native import layout
-from exporter.node.devices.device_source import WantedField, WatchGroup
-from exporter.node.devices.read_plan import ReadRequest
+from exporter.node.devices.fields.device_source import WantedField, WatchGroup
+from exporter.node.devices.fields.read_plan import ReadRequest
 
 Entities = tuple[tuple[int, int], ...]
 """Each a kind and an id."""

@@ -1,7 +1,7 @@
 """Devices of a node, and what the kubelet lists of them, for the tests of attribution."""
 
 from exporter.node.attribution.allocation import Allocation, ClaimName
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.device import Device
 
 GPU = "nvidia.com/gpu"
 MIG = "nvidia.com/mig-1g.10gb"

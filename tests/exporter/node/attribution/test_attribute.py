@@ -14,7 +14,7 @@ from exporter.node.attribution.matching.attribute import (
     attribute,
 )
 from exporter.node.attribution.matching.rules import AttributionRules
-from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
+from exporter.node.devices.series.labels import NO_CONTAINER, ExclusiveContainer
 from tests.exporter.node.attribution.node_devices import (
     GPU,
     M1,

@@ -7,7 +7,7 @@ from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.matching.attribute import (
     attribute,
 )
-from exporter.node.devices.labels import NO_CONTAINER
+from exporter.node.devices.series.labels import NO_CONTAINER
 from tests.exporter.node.attribution.node_devices import (
     GPU,
     M1,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from exporter.node.attribution.matching.attribute import DeviceAllocation, PodContainer, attribute
 from exporter.node.attribution.series.state_seconds import device_state
-from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
+from exporter.node.devices.series.labels import NO_CONTAINER, ExclusiveContainer
 from tests.exporter.node.attribution.node_devices import (
     M1,
     M1C0,

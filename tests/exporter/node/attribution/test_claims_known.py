@@ -4,7 +4,7 @@ import pytest
 
 from exporter.node.attribution.matching.attribute import attribute
 from exporter.node.attribution.matching.rules import AttributionRules
-from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer
+from exporter.node.devices.series.labels import NO_CONTAINER, ExclusiveContainer
 from exporter.node.dra.device import DraDevice
 from exporter.node.dra.knowledge import DraKnowledge
 from exporter.node.dra.resource_claims import ClaimedDevice, ClaimFacts

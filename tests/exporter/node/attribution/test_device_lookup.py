@@ -9,7 +9,7 @@ from exporter.node.attribution.matching.device_id import (
     parse,
 )
 from exporter.node.attribution.matching.device_lookup import DeviceLookup, Unmatched
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.device import Device
 from tests.exporter.node.attribution.test_device_id import SPELLINGS, M, U
 
 GPU = Device(f"GPU-{U}", index=0, pci_bus_id="00000000:3B:00.0", minor=4, model="NVIDIA H200")

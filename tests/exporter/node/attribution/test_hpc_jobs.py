@@ -14,7 +14,7 @@ from exporter.node.attribution.jobs.hpc_job_files import (
 )
 from exporter.node.attribution.jobs.hpc_jobs import job_info, jobs_of, with_job
 from exporter.node.config import node_config
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.device import Device
 from exporter.node.program import NodeProgram
 from tests.waiting import until
 

@@ -15,7 +15,7 @@ from exporter.node.attribution.series.metrics import (
     AttributionCache,
     allocation_families,
 )
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.device import Device
 
 GPU = "nvidia.com/gpu"
 U0 = Device("GPU-0", 0, "00000000:07:00.0", 0, "NVIDIA H100", mig_enabled=False)

@@ -3,8 +3,8 @@
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.matching.attribute import attribute
 from exporter.node.attribution.series.normalized_metrics import NormalizedMetrics
-from exporter.node.devices.device import Device
-from exporter.node.devices.normalized import device_values
+from exporter.node.devices.computed.normalized import device_values
+from exporter.node.devices.entities.device import Device
 
 ONE, TWO = (Device(f"GPU-{n}", n, f"00000000:0{n}:00.0", n, "NVIDIA H100", mig_enabled=False) for n in (1, 2))
 MIB = 1_048_576

@@ -5,7 +5,7 @@ import pytest
 from exporter.gpu_names import ResourcePatterns, gpu_resources
 from exporter.node.attribution.matching.attribute import AllocationState, attribute
 from exporter.node.attribution.matching.rules import AttributionRules
-from exporter.node.devices.labels import NO_CONTAINER
+from exporter.node.devices.series.labels import NO_CONTAINER
 from tests.exporter.node.attribution.node_devices import (
     GPU,
     M1,

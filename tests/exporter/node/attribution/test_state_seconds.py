@@ -8,9 +8,9 @@ from alerts.thresholds import IDLE
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.matching.attribute import AllocationState, attribute
 from exporter.node.attribution.series.state_seconds import StateSeconds, device_state
-from exporter.node.devices.device import Device
-from exporter.node.devices.device_state import IDLE_BELOW, DeviceState, busy_ratios
-from exporter.node.devices.read_plan import device_levels
+from exporter.node.devices.computed.device_state import IDLE_BELOW, DeviceState, busy_ratios
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields.read_plan import device_levels
 from exporter.node.state_file.content import DeviceSeconds
 from tests.clock import Clock
 

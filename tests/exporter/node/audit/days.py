@@ -8,7 +8,7 @@ from exporter.node.attribution.matching.attribute import attribute
 from exporter.node.audit.lines import decode
 from exporter.node.audit.observation import AuditObservation, node_allocations
 from exporter.node.audit.reasons import GapReason
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.device import Device
 
 BEGIN = 1_800_000_000.0
 INTERVAL = 30.0

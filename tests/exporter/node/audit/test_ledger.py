@@ -10,7 +10,7 @@ from exporter.node.audit.lines import (
     decode,
     moment,
 )
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.device import Device
 from exporter.node.pods.pod import NodePod
 from tests.exporter.node.audit.days import BEGIN, GPUS, INTERVAL, decoded, given, of_event
 from tests.exporter.node.audit.ledger_log import Log

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from exporter.config import ConfigError, ConfigFileError
 from exporter.node.config_file.content import NodeConfigFile
 from exporter.node.config_file.reader import load
-from exporter.node.devices.raw_row import RawRow
+from exporter.node.devices.counters.raw_row import RawRow
 
 V1 = """\
 version: 1

@@ -6,9 +6,9 @@ import os
 from exporter.node.dcgm.clocks import Clocks
 from exporter.node.dcgm.native.library import open_library
 from exporter.node.dcgm.source import DcgmSource
-from exporter.node.devices.device_source import ReaderConfig
-from exporter.node.devices.driver_bindings import driver_bindings
-from exporter.node.devices.field import fields as known_fields
+from exporter.node.devices.entities.driver_bindings import driver_bindings
+from exporter.node.devices.fields.device_source import ReaderConfig
+from exporter.node.devices.fields.field import fields as known_fields
 from exporter.node.simulation.scenario import load, parse
 from exporter.node.simulation.source import readings as simulated_readings
 from tests.fakes.build import build

@@ -3,7 +3,7 @@
 import pytest
 
 from exporter.node.dcgm.native.library import DcgmLibrary
-from exporter.node.devices.component import Component
+from exporter.node.devices.entities.component import Component
 from tests.exporter.node.dcgm.component_fixture import (
     CRC_ERRORS,
     FIRMWARE,

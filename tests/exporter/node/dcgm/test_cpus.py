@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices.component import Component
+from exporter.node.devices.entities.component import Component
 from tests.exporter.node.dcgm.component_fixture import (
     CLOCK,
     CPU_POWER,

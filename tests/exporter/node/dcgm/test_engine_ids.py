@@ -1,7 +1,7 @@
 """The engine's numbers of the devices, by which `--devices` selects GPU instances."""
 
-from exporter.node.devices.gpu_selection import selected, selection_problems
-from exporter.node.devices.selection import Selection
+from exporter.node.devices.entities.selection import Selection
+from exporter.node.devices.series.gpu_selection import selected, selection_problems
 from tests.exporter.node.dcgm.fixture import document, gpu_spec, instance_spec
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices.field_ids import FRAMEBUFFER
+from exporter.node.devices.fields.field_ids import FRAMEBUFFER
 from tests.exporter.node.dcgm.fixture import document, gpu_spec, rejected, samples_of_gpu
 
 ZEROS = {"250": 0, "251": 0, "252": 0, "253": 0, "150": 40}

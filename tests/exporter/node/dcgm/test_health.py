@@ -12,8 +12,8 @@ from exporter.node.dcgm.health import bindings as health_bindings
 from exporter.node.dcgm.health.checks import FIRST_PAUSE
 from exporter.node.dcgm.native.library import open_library
 from exporter.node.dcgm.source import DcgmSource
-from exporter.node.devices.computed_metrics import HEALTH_STATUS, READ_BY_CALLS
-from exporter.node.devices.health import ALL, WATCHES
+from exporter.node.devices.counters.computed_metrics import HEALTH_STATUS, READ_BY_CALLS
+from exporter.node.devices.readings.health import ALL, WATCHES
 from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, samples_of_gpu, uuid_of, wanted
 
 BINDINGS = Path(__file__).parents[3] / "fakes" / "dcgm_bindings"

@@ -1,7 +1,7 @@
 """Which GPU is meant by an engine id that has no UUID any more."""
 
 from exporter.node.dcgm.entities.inventory import DescribedGpus, EngineInventory
-from exporter.node.devices.device import Device
+from exporter.node.devices.entities.device import Device
 
 GPU = 1
 FIRST, SECOND = (Device(uuid, index, f"00000000:0{index}:00.0", index, "GPU") for index, uuid in enumerate("AB"))

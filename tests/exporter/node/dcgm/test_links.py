@@ -4,7 +4,7 @@ import pytest
 
 from exporter.node.dcgm.native import listing_layout
 from exporter.node.dcgm.native.library import DcgmLibrary
-from exporter.node.devices.link import Link
+from exporter.node.devices.entities.link import Link
 from tests.exporter.node.dcgm.fixture import (
     document,
     gpu_spec,

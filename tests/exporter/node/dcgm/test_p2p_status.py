@@ -2,8 +2,8 @@
 
 import pytest
 
-from exporter.node.devices.computed_metrics import P2P_STATUS, READ_BY_CALLS
-from exporter.node.devices.readings import P2pStatus
+from exporter.node.devices.counters.computed_metrics import P2P_STATUS, READ_BY_CALLS
+from exporter.node.devices.readings.readings import P2pStatus
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.fixture import document, gpu_spec, samples_of_gpu, uuid_of, wanted
 

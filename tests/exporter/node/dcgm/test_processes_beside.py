@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from exporter.node.devices.processes import GpuProcess
+from exporter.node.devices.readings.processes import GpuProcess
 from exporter.node.reader.supervisor import COMMAND, Reader
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.fixture import document, gpu_spec, samples_of_gpu, uuid_of

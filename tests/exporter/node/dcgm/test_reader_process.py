@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 from exporter.node.reader.supervisor import Reader, ReaderTimings
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.fixture import document, gpu_spec, samples_of_gpu, uuid_of

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from exporter.node.dcgm.source import DcgmSource
-from exporter.node.devices.device_source import ReaderConfig
+from exporter.node.devices.fields.device_source import ReaderConfig
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.fixture import samples, wanted
 

@@ -9,8 +9,8 @@ import pytest
 from exporter.node.dcgm.native import layout
 from exporter.node.dcgm.native.records import RecordBuffer, RecordReader
 from exporter.node.dcgm.native.values import checked_raw, number_reason
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.validity import age_limit
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.fields.validity import age_limit
 from exporter.source import SourceError
 
 NOW = 1_800_000_000_000_000

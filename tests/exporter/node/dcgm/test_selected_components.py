@@ -2,8 +2,8 @@
 
 import pytest
 
-from exporter.node.devices.component_selection import ComponentSelections
-from exporter.node.devices.selection import parse_selection
+from exporter.node.devices.entities.component_selection import ComponentSelections
+from exporter.node.devices.entities.selection import parse_selection
 from tests.exporter.node.dcgm.component_fixture import (
     CPU_POWER,
     CRC_ERRORS,

@@ -5,7 +5,7 @@ import pytest
 
 from exporter.node.dcgm.native import layout
 from exporter.node.dcgm.native.library import DcgmLibrary
-from exporter.node.devices import field_ids
+from exporter.node.devices.fields import field_ids
 from tests.exporter.node.dcgm.fixture import (
     document,
     gpu_spec,

@@ -11,7 +11,7 @@ import pytest
 from exporter.node.dcgm.native.library import SIGNATURES
 from exporter.node.dcgm.native.reasons import BY_STATUS, DcgmReason
 from exporter.node.dcgm.native.status_scope import OF_A_FIELD, OF_A_GPU, OF_THE_ENGINE
-from exporter.node.devices.computed_metrics import P2P_STATUS, READ_BY_CALLS
+from exporter.node.devices.counters.computed_metrics import P2P_STATUS, READ_BY_CALLS
 from exporter.source import SourceError
 from tests.exporter.node.dcgm.fixture import EngineFixture, document, gpu_spec, instance_spec, samples, uuid_of, wanted
 

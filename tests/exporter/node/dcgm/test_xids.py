@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices.validity import EVENT_SECONDS
+from exporter.node.devices.fields.validity import EVENT_SECONDS
 from tests.exporter.node.dcgm.fixture import (
     document,
     gpu_spec,

@@ -3,7 +3,7 @@
 import pynvml
 import pytest
 
-from exporter.node.devices.architecture import architecture_name
+from exporter.node.devices.entities.architecture import architecture_name
 
 NOT_GPUS = {"DLA", "DLA2", "NPU3", "UNKNOWN"}
 NVML = {

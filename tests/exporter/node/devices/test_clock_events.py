@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices.clock_events import REASONS, ClockEvents, active
+from exporter.node.devices.computed.clock_events import REASONS, ClockEvents, active
 
 
 def observed(*masks, window=300.0):

@@ -1,9 +1,9 @@
 """The labels of the series of components."""
 
-from exporter.node.devices.component import Component
-from exporter.node.devices.component_labels import ComponentLabelCache
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.labels import LabelStyle
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.entities.component import Component
+from exporter.node.devices.series.component_labels import ComponentLabelCache
+from exporter.node.devices.series.labels import LabelStyle
 
 COUNTERS = parse(
     "DCGM_FI_DEV_NVSWITCH_FIRMWARE_VERSION, label, F\n"

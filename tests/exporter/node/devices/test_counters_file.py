@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.node.devices.counters_file import decode, parse
+from exporter.node.devices.counters.counters_file import decode, parse
 
 TEMP = "DCGM_FI_DEV_GPU_TEMP"
 

@@ -4,7 +4,7 @@ import pytest
 
 from exporter.config import ConfigFileError
 from exporter.node.counters_watch import UnusableCountersError, load_counters
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 
 TEMP = "- {name: DCGM_FI_DEV_GPU_TEMP, prometheusType: gauge, help: 'Degrees, in C.'}\n"
 FILE = """\

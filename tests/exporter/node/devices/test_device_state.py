@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices.device_state import busy_ratios
+from exporter.node.devices.computed.device_state import busy_ratios
 
 
 def samples(**fields):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from exporter.node.devices.device import Device
-from exporter.node.devices.driver_bindings import driver_bindings
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.entities.driver_bindings import driver_bindings
 
 GPUS = tuple(Device(f"GPU-{n}", n, f"0000000{n}:0A:00.{n}", n, "NVIDIA H100") for n in range(2))
 MIG_DEVICE = Device("GPU-0", 0, "00000000:0A:00.0", 0, "NVIDIA H100", gi=1, profile="1g.10gb")

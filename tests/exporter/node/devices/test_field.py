@@ -14,11 +14,11 @@ from typing import get_args
 
 import pytest
 
-from exporter.node.devices import field_ids
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.device_source import Scope, WatchGroup
-from exporter.node.devices.field import NOT_READ, Field, MigValue, TableKind, fields, fields_by_name
-from exporter.node.devices.read_plan import GPU_INSTANCE_ONLY
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.fields.device_source import Scope, WatchGroup
+from exporter.node.devices.fields.field import NOT_READ, Field, MigValue, TableKind, fields, fields_by_name
+from exporter.node.devices.fields.read_plan import GPU_INSTANCE_ONLY
 from exporter.node.nvml import gpm
 
 TABLE = files("exporter.node.devices").joinpath("fields.csv").read_text(encoding="utf-8")

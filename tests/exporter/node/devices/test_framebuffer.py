@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices.field_ids import (
+from exporter.node.devices.fields.field_ids import (
     FB_FREE,
     FB_RESERVED,
     FB_TOTAL,
@@ -11,7 +11,7 @@ from exporter.node.devices.field_ids import (
     FRAMEBUFFER,
     GPU_TEMP,
 )
-from exporter.node.devices.framebuffer import framebuffer_positions, without_absent_framebuffer
+from exporter.node.devices.fields.framebuffer import framebuffer_positions, without_absent_framebuffer
 
 HEALTHY = {FB_TOTAL: 81920, FB_FREE: 80000, FB_USED: 0, FB_RESERVED: 1920, FB_USED_RATIO: 0.0}
 NONE = dict.fromkeys(FRAMEBUFFER, 0) | {FB_USED_RATIO: None}

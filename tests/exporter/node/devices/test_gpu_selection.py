@@ -6,10 +6,10 @@ import pytest
 from exporter import cli
 from exporter.config import ConfigError
 from exporter.node.config import node_config
-from exporter.node.devices.device import Device
-from exporter.node.devices.gpu_selection import GpuSelectionReason, selected, selection_problems
-from exporter.node.devices.readings import Readings
-from exporter.node.devices.selection import Selection, parse_selection
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.entities.selection import Selection, parse_selection
+from exporter.node.devices.readings.readings import Readings
+from exporter.node.devices.series.gpu_selection import GpuSelectionReason, selected, selection_problems
 from exporter.node.program import NodeProgram
 from tests.waiting import until
 

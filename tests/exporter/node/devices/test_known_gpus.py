@@ -1,8 +1,8 @@
 """GPUs that were read once stay known, until another GPU has their place."""
 
-from exporter.node.devices.device import Device
-from exporter.node.devices.known_gpus import KnownGpus
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.readings.known_gpus import KnownGpus
+from exporter.node.devices.readings.readings import Readings
 
 FIRST, SECOND = (Device(f"GPU-{n}", n, f"00000000:0{n}:00.0", n, "NVIDIA H100") for n in (1, 2))
 OTHER_IN_SECOND_PLACE = Device("GPU-3", 2, SECOND.pci_bus_id, 2, "NVIDIA H100")

@@ -1,9 +1,9 @@
 """The labels of the series of NVLinks."""
 
-from exporter.node.devices.device import Device
-from exporter.node.devices.labels import NO_CONTAINER, ExclusiveContainer, LabelStyle
-from exporter.node.devices.link import Link
-from exporter.node.devices.link_labels import LinkLabelCache, link_schema
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.entities.link import Link
+from exporter.node.devices.series.labels import NO_CONTAINER, ExclusiveContainer, LabelStyle
+from exporter.node.devices.series.link_labels import LinkLabelCache, link_schema
 
 GPU = Device("GPU-a", 2, "00000000:07:00.0", 3, "NVIDIA H100 80GB HBM3")
 MIG_DEVICE = Device("GPU-a", 2, "00000000:07:00.0", 3, "NVIDIA H100 80GB HBM3", gi=1, profile="1g.10gb")

@@ -4,16 +4,17 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from exporter.exposition.render import render
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.device import Device
-from exporter.node.devices.labels import (
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.readings.readings import Batch, Readings, Rejection
+from exporter.node.devices.series.labels import (
     NO_CONTAINER,
     DeviceLabelCache,
     ExclusiveContainer,
     LabelStyle,
     device_schema,
 )
-from exporter.node.devices.metrics import (
+from exporter.node.devices.series.metrics import (
     EntitySamples,
     InventoryMetrics,
     dcgm_families,
@@ -23,7 +24,6 @@ from exporter.node.devices.metrics import (
     samples_of_devices,
     unsupported,
 )
-from exporter.node.devices.readings import Batch, Readings, Rejection
 
 GPU = Device("GPU-a", 0, "00000000:07:00.0", 3, "NVIDIA H200", serial="S1", mig_enabled=False)
 MIG_GPU = Device("GPU-b", 1, "00000000:0A:00.0", 1, "NVIDIA H200", mig_enabled=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices.normalized import device_values
+from exporter.node.devices.computed.normalized import device_values
 
 MIB = 1_048_576
 

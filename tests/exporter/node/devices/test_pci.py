@@ -2,7 +2,7 @@
 
 import shutil
 
-from exporter.node.devices.pci import PciBus, gpus
+from exporter.node.devices.entities.pci import PciBus, gpus
 
 
 def device(bus, name, vendor, class_, **more):

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.node.devices.device import Device
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.read_plan import ReadRequest, plan
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.fields.read_plan import ReadRequest, plan
 
 POWER = WantedField(155, "float", "gpu", "basic")
 DRIVER = WantedField(1, "string", "system", "basic")

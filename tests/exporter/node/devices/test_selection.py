@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.node.devices.component_selection import ComponentSelections
-from exporter.node.devices.device_source import ReaderConfig
-from exporter.node.devices.selection import HIGHEST_ID, Selection, SelectionError, parse_selection
+from exporter.node.devices.entities.component_selection import ComponentSelections
+from exporter.node.devices.entities.selection import HIGHEST_ID, Selection, SelectionError, parse_selection
+from exporter.node.devices.fields.device_source import ReaderConfig
 
 numbers = st.integers(0, HIGHEST_ID)
 ranges = st.tuples(numbers, numbers).map(sorted)

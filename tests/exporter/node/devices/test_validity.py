@@ -4,10 +4,9 @@ import math
 
 import pytest
 
-from exporter.node.devices.device_source import WantedField
-from exporter.node.devices.field import fields, fields_by_name
-from exporter.node.devices.readings import RejectionReason
-from exporter.node.devices.validity import (
+from exporter.node.devices.fields.device_source import WantedField
+from exporter.node.devices.fields.field import fields, fields_by_name
+from exporter.node.devices.fields.validity import (
     INFOROM_FIELDS,
     MAX_AGE_INTERVALS,
     MIN_SECONDS,
@@ -19,6 +18,7 @@ from exporter.node.devices.validity import (
     rejection_to_count,
     too_old,
 )
+from exporter.node.devices.readings.readings import RejectionReason
 
 TEMPERATURE = WantedField(150, "int", "gpu", "basic")
 ACTIVITY = WantedField(1001, "float", "instance", "profiling", high=1.0, low=0.0)

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.device import Device
-from exporter.node.devices.read_plan import plan
-from exporter.node.devices.validity import age_limit
-from exporter.node.devices.watch_intervals import WatchInterval, mismatches, pace_of, wanted_at
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.counters.watch_intervals import WatchInterval, mismatches, pace_of, wanted_at
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.fields.read_plan import plan
+from exporter.node.devices.fields.validity import age_limit
 
 COUNTERS = parse(
     "DCGM_FI_DEV_GPU_TEMP, gauge, x\nDCGM_FI_DEV_POWER_USAGE, gauge, x\nDCGM_FI_DEV_ECC_SBE_VOL_TOTAL, counter, x\n"

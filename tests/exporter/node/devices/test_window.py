@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices.window import MOST_PARTS, Window
+from exporter.node.devices.computed.window import MOST_PARTS, Window
 
 
 @pytest.mark.parametrize(("now", "counts"), [(9.0, {"a": 3, "b": 1}), (10.0, {"a": 2, "b": 1}), (11.0, {}), (19.0, {})])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices import xids
+from exporter.node.devices.readings import xids
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from demo.cluster import allocations
 from exporter import VERSION, cli
 from exporter.node.config import node_config
 from exporter.node.counters_watch import LoadedCounters
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.device import Device
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.doctor.examination import Examination, SourceAttempt
 from exporter.node.doctor.gather import NodeAccess
 from exporter.node.doctor.node_root import NodeRoot

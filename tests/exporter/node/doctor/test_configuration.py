@@ -3,7 +3,7 @@
 import pytest
 
 from exporter.node.counters_watch import UnusableCountersError
-from exporter.node.devices.readings import Rejection, RejectionReason
+from exporter.node.devices.readings.readings import Rejection, RejectionReason
 from exporter.node.doctor import counters, port
 from exporter.node.doctor.reasons import DoctorReason
 from tests.exporter.node.doctor.nodes import NO_SOCKETS, examination, finding, findings, gpu, read

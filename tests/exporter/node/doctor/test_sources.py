@@ -3,8 +3,8 @@
 import pytest
 
 from exporter.node.dcgm.native.reasons import DcgmReason
-from exporter.node.devices.component_selection import SelectionReason
-from exporter.node.devices.selection import Selection
+from exporter.node.devices.entities.component_selection import SelectionReason
+from exporter.node.devices.entities.selection import Selection
 from exporter.node.doctor import sources
 from exporter.node.doctor.attempts import candidates, reason_of
 from exporter.node.doctor.examination import SourceAttempt

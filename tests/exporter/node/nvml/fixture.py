@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from exporter.node.devices.device_source import ReaderConfig
-from exporter.node.devices.field import fields
-from exporter.node.devices.readings import Readings, SampleValue, XidReport
+from exporter.node.devices.fields.device_source import ReaderConfig
+from exporter.node.devices.fields.field import fields
+from exporter.node.devices.readings.readings import Readings, SampleValue, XidReport
 from exporter.node.nvml.source import NvmlSource
 from exporter.node.simulation.document import ScenarioEvent
 from exporter.node.simulation.scenario import Scenario, load

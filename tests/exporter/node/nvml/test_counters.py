@@ -6,7 +6,7 @@ import msgspec
 import pynvml
 import pytest
 
-from exporter.node.devices.field_ids import NVLINK_5_COUNTS, NVLINK_ECC_DATA_ERROR_COUNT_TOTAL
+from exporter.node.devices.fields.field_ids import NVLINK_5_COUNTS, NVLINK_ECC_DATA_ERROR_COUNT_TOTAL
 from exporter.node.nvml.counter_rates import CounterRates
 from exporter.node.nvml.field_values import ALL_LINKS
 from exporter.node.nvml.values import RejectedValue

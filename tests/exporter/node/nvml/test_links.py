@@ -6,7 +6,7 @@ import msgspec
 import pynvml
 import pytest
 
-from exporter.node.devices.link import Link
+from exporter.node.devices.entities.link import Link
 from exporter.node.nvml.links import READ_FIELDS
 from exporter.node.simulation.document import CallFault, GpuLoss, NvlinkSpec
 from exporter.node.simulation.scenario import Scenario, load

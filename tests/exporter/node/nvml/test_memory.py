@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from exporter.node.devices import field_ids
-from exporter.node.devices.field_ids import FRAMEBUFFER
+from exporter.node.devices.fields import field_ids
+from exporter.node.devices.fields.field_ids import FRAMEBUFFER
 from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.nvml.fixture import column, counted
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.node.devices.computed_metrics import P2P_STATUS, READ_BY_CALLS
+from exporter.node.devices.counters.computed_metrics import P2P_STATUS, READ_BY_CALLS
 from exporter.node.nvml.source import NvmlSource
 from exporter.node.simulation.document import CallFault, GpuLoss
 from exporter.node.simulation.scenario import load

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from exporter.node.attribution.allocation import Allocation
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
 from exporter.node.nvml.source import NvmlSource
 from exporter.node.pods.pod import NodeContainer, NodePod
 from exporter.node.processes.container_log_links import ContainerLogLinks

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from exporter.node.devices.processes import GpuProcess, GpuProcesses
+from exporter.node.devices.readings.processes import GpuProcess, GpuProcesses
 from exporter.node.nvml import processes
 from exporter.node.nvml.source import NvmlSource
 from exporter.node.simulation.document import CallFault

@@ -6,8 +6,8 @@ from importlib.resources import files
 import msgspec
 import pytest
 
-from exporter.node.devices import field_ids
-from exporter.node.devices.counters_file import parse
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.fields import field_ids
 from exporter.node.nvml import links, vgpus
 from exporter.node.nvml.calls import BRANDS, COMPUTE_MODES
 from exporter.node.nvml.read_fields import read_fields

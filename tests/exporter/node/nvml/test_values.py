@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from exporter.node.devices.field import fields
-from exporter.node.devices.validity import checked
+from exporter.node.devices.fields.field import fields
+from exporter.node.devices.fields.validity import checked
 from exporter.node.nvml.calls import CALLS
 from exporter.node.nvml.field_values import FIELD_VALUES, NVLINK_RATES
 from exporter.node.nvml.gpm import FIELDS, RATES, RATIOS, gpm_value

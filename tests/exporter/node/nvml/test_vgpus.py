@@ -4,7 +4,7 @@ import msgspec
 import pynvml
 import pytest
 
-from exporter.node.devices.vgpu import Vgpu
+from exporter.node.devices.entities.vgpu import Vgpu
 from exporter.node.nvml import vgpus
 from exporter.node.nvml.vgpus import CALLS, READ_FIELDS
 from exporter.node.simulation.document import CallFault, GpuLoss, VgpuSpec

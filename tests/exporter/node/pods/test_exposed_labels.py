@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.metric import LabelSchema, labels_of_pairs
-from exporter.node.devices.component_labels import ComponentLabelCache
-from exporter.node.devices.counters_file import parse
-from exporter.node.devices.labels import LabelStyle, device_schema
-from exporter.node.devices.link_labels import link_schema
+from exporter.node.devices.counters.counters_file import parse
+from exporter.node.devices.series.component_labels import ComponentLabelCache
+from exporter.node.devices.series.labels import LabelStyle, device_schema
+from exporter.node.devices.series.link_labels import link_schema
 from exporter.node.pods.exposed_labels import MAX_LABELS, MAX_NAME, MAX_VALUE, exposed_labels, label_name
 from exporter.node.pods.name_patterns import NamePatterns
 from exporter.node.pods.options import PodOptions

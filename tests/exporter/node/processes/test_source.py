@@ -3,7 +3,7 @@
 import pytest
 
 from exporter.node.attribution.matching.attribute import PodContainer
-from exporter.node.devices.processes import GpuProcess, GpuProcesses, ProcessReadings
+from exporter.node.devices.readings.processes import GpuProcess, GpuProcesses, ProcessReadings
 from exporter.node.pods.pod import NodeContainer, NodePod
 from exporter.node.processes.cgroup import ContainerPlace, plain_uid
 from exporter.node.processes.container_log_links import ContainerLogLinks

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.matching.attribute import PodContainer, attribute
 from exporter.node.attribution.matching.rules import AttributionRules
-from exporter.node.devices.device import Device
-from exporter.node.devices.processes import GpuProcess, GpuProcesses, ProcessReadings
+from exporter.node.devices.entities.device import Device
+from exporter.node.devices.readings.processes import GpuProcess, GpuProcesses, ProcessReadings
 from exporter.node.pods.pod import ContainerKind, NodeContainer, NodePod
 from exporter.node.processes.cgroup import ContainerPlace, plain_uid
 from exporter.node.processes.known_containers import KnownContainers

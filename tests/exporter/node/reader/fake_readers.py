@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from exporter.node.devices.device_source import ReaderConfig, WantedField
+from exporter.node.devices.fields.device_source import ReaderConfig, WantedField
 from exporter.node.reader.supervisor import ReaderTimings
 from exporter.source import SourceError
 
@@ -20,7 +20,7 @@ FAKE_PROCESS = """
 import sys, time
 from pathlib import Path
 import msgspec
-from exporter.node.devices.readings import Readings, XidReport
+from exporter.node.devices.readings.readings import Readings, XidReport
 from exporter.node.reader.protocol import ReaderReply, ReaderRequest, read_frame, write_frame
 folder, replies = Path(sys.argv[1]), 0
 read_frame(0)

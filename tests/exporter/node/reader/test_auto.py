@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from exporter.config import DEFAULT_INTERVAL_SECONDS
-from exporter.node.devices.device_source import ReaderConfig, SourceChoice, WantedField
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.fields.device_source import ReaderConfig, SourceChoice, WantedField
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.reader.auto import PATIENCE_SECONDS, AutoSource, openers_of
 from exporter.node.reader.reasons import ReaderReason
 from exporter.source import SourceError

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.reader.host_engine import HostEngine
 from exporter.source import SourceError
 from tests.waiting import until

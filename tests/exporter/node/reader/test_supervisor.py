@@ -11,8 +11,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from exporter.node.devices.device_source import ReaderConfig, SourceChoice
-from exporter.node.devices.validity import readings_age_limit
+from exporter.node.devices.fields.device_source import ReaderConfig, SourceChoice
+from exporter.node.devices.fields.validity import readings_age_limit
 from exporter.node.reader.process import KILL_SECONDS
 from exporter.node.reader.supervisor import COMMAND, STEADY_SECONDS, Reader, ReaderTimings
 from exporter.source import SourceError
@@ -408,8 +408,8 @@ CHOOSING = """
 import sys, time
 from pathlib import Path
 import msgspec
-from exporter.node.devices.device_source import ReaderConfig, SourceChoice
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.fields.device_source import ReaderConfig, SourceChoice
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.reader.protocol import ReaderReply, ReaderRequest, read_frame, write_frame
 config = msgspec.msgpack.decode(read_frame(0), type=ReaderConfig)
 Path(sys.argv[1], "begun").write_bytes(msgspec.json.encode(config.choice))

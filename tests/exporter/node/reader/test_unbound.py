@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from exporter.node.devices.device_source import SourceChoice
-from exporter.node.devices.readings import XidReport
+from exporter.node.devices.fields.device_source import SourceChoice
+from exporter.node.devices.readings.readings import XidReport
 from exporter.node.reader.supervisor import STEADY_SECONDS, Reader
 from exporter.node.reader.unbound import MAX_REPORTS, UNBOUND_STATUS
 from exporter.source import SourceError
@@ -25,7 +25,7 @@ PAUSE = 10.0
 UNTIL_TOLD = f"""
 import sys, threading, time
 from pathlib import Path
-from exporter.node.devices.readings import XidReport
+from exporter.node.devices.readings.readings import XidReport
 from exporter.node.reader import unbound
 from exporter.node.reader.protocol import ReplyPipe
 def wait():

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from exporter.node.devices.device_source import ReaderConfig
-from exporter.node.devices.processes import GpuProcess, GpuProcesses, ProcessReadings
-from exporter.node.devices.readings import Readings
+from exporter.node.devices.fields.device_source import ReaderConfig
+from exporter.node.devices.readings.processes import GpuProcess, GpuProcesses, ProcessReadings
+from exporter.node.devices.readings.readings import Readings
 from exporter.node.reader.sources import open_source
 from exporter.node.reader.with_processes import WithProcesses
 from exporter.source import SourceError

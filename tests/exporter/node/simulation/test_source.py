@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from exporter.node.devices.device_source import ReaderConfig
-from exporter.node.devices.field import fields, fields_by_name
-from exporter.node.devices.read_plan import plan
-from exporter.node.devices.readings import Rejection
+from exporter.node.devices.fields.device_source import ReaderConfig
+from exporter.node.devices.fields.field import fields, fields_by_name
+from exporter.node.devices.fields.read_plan import plan
+from exporter.node.devices.readings.readings import Rejection
 from exporter.node.simulation.document import XidEvent
 from exporter.node.simulation.scenario import Scenario, ScenarioError, builtin, load
 from exporter.node.simulation.script import ScriptedSample

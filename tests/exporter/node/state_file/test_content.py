@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.node.devices.device import Device
-from exporter.node.devices.device_state import DeviceState
+from exporter.node.devices.computed.device_state import DeviceState
+from exporter.node.devices.entities.device import Device
 from exporter.node.state_file.content import (
     MAX_GPUS,
     DeviceSeconds,

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from exporter.node.devices.device_state import DeviceState
+from exporter.node.devices.computed.device_state import DeviceState
 from exporter.node.state_file.content import DeviceSeconds, RememberedGpu, RememberedNode
 from exporter.node.state_file.file import StateFile
 from exporter.node.state_file.keeper import HUNG_SECONDS, WRITE_SECONDS, StateKeeper

@@ -1,0 +1,1 @@
+"""The counters file: which fields are exposed, and how often they are sampled."""

@@ -1,0 +1,1 @@
+"""The series of devices and other entities: labels and values, as samples come."""
