@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from exporter.node.devices.fields.field import NOT_READ, Field, MigValue, TableScope, fields
-from exporter.node.nvml import gpm
-from exporter.node.nvml.read_fields import read_fields
+from exporter.node.nvml.calls import gpm
+from exporter.node.nvml.reading.read_fields import read_fields
 
 INTRODUCTION = """\
 # Fields

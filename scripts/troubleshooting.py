@@ -25,7 +25,7 @@ from exporter.node.devices.readings.readings import RejectionReason
 from exporter.node.devices.series.gpu_selection import GpuSelectionReason
 from exporter.node.doctor.label_reasons import PodLabelReason
 from exporter.node.doctor.reasons import DoctorReason
-from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.nvml.native.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
 from exporter.node.service_account.reasons import ApiReason
 from exporter.node.simulation.source import SimulationReason

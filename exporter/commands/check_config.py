@@ -29,7 +29,7 @@ from exporter.node.devices.counters.counters_file import (
 from exporter.node.devices.counters.raw_row import RawRow
 from exporter.node.devices.counters.watch_intervals import mismatches, pace_of
 from exporter.node.devices.fields.field import fields_by_name
-from exporter.node.nvml.read_fields import read_fields
+from exporter.node.nvml.reading.read_fields import read_fields
 from exporter.regular_file import UnreadableFileError
 from exporter.web import config_file as web_config_file
 from exporter.web.live_settings import made_of

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from exporter.node.dcgm.native.reasons import DcgmReason
-from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.nvml.native.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
 from exporter.snapshot import Snapshot
 

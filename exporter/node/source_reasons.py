@@ -12,7 +12,7 @@ from exporter.node.devices.readings.health import HealthReason
 from exporter.node.devices.readings.processes import NAME as PROCESSES
 from exporter.node.devices.readings.processes import ProcessReason
 from exporter.node.devices.readings.readings import RejectionReason
-from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.nvml.native.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
 from exporter.node.state_file.reasons import SOURCE as STATE_FILE
 from exporter.node.state_file.reasons import StateFileReason

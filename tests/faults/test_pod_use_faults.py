@@ -6,7 +6,7 @@ from exporter.node.attribution.allocation import Allocation
 from exporter.node.devices.counters.counters_file import parse
 from exporter.node.devices.readings.processes import GpuProcess, GpuProcesses, ProcessReadings
 from exporter.node.devices.readings.readings import Readings
-from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.nvml.native.reasons import NvmlReason
 from exporter.node.processes.container_log_links import ContainerLogLinks
 from exporter.node.processes.proc_folder import ProcFolder
 from exporter.node.processes.source import NodeProcessFinder

@@ -19,7 +19,7 @@ from exporter.node.dcgm.health.bindings import BindingsError
 from exporter.node.dcgm.native import layout
 from exporter.node.dcgm.native.library import DcgmLibrary, open_library
 from exporter.node.doctor.examination import NativeLibrary
-from exporter.node.nvml.values import source_error
+from exporter.node.nvml.native.values import source_error
 from exporter.source import SourceError
 
 RECORDS = {

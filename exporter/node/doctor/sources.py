@@ -12,7 +12,7 @@ from exporter.node.doctor.examination import Examination, SourceAttempt
 from exporter.node.doctor.finding import Check, Finding, failed, limited, note, ok, skipped
 from exporter.node.doctor.node_root import NodeRoot
 from exporter.node.doctor.reasons import DoctorReason
-from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.nvml.native.reasons import NvmlReason
 from exporter.reason import Reason
 
 OWN_READER = "exporter.node.reader"

@@ -19,18 +19,18 @@ from exporter.node.devices.fields.read_plan import ReadRequest, plan, unique
 from exporter.node.devices.fields.validity import age_limit
 from exporter.node.devices.readings.processes import ProcessReadings
 from exporter.node.devices.readings.readings import Readings, VgpuUtilization, XidReport
-from exporter.node.nvml import gpm
-from exporter.node.nvml.batches import assemble, assemble_parts
-from exporter.node.nvml.calls import library_problems
-from exporter.node.nvml.contained_calls import ContainedCalls
-from exporter.node.nvml.device_reader import system_values
-from exporter.node.nvml.driver_events import DriverEvents
-from exporter.node.nvml.gpu_reader import GpuMemory, GpuReader, GpuReadings, GpuRequest
-from exporter.node.nvml.inventory import InventoryMemory, NvmlInventory, links_of, vgpus_of
-from exporter.node.nvml.processes import ProcessReader
-from exporter.node.nvml.session import NvmlSession
-from exporter.node.nvml.values import source_error
-from exporter.node.nvml.xid_events import XidMemory
+from exporter.node.nvml.calls import gpm
+from exporter.node.nvml.calls.batches import assemble, assemble_parts
+from exporter.node.nvml.calls.calls import library_problems
+from exporter.node.nvml.entities.processes import ProcessReader
+from exporter.node.nvml.events.driver_events import DriverEvents
+from exporter.node.nvml.events.xid_events import XidMemory
+from exporter.node.nvml.native.contained_calls import ContainedCalls
+from exporter.node.nvml.native.session import NvmlSession
+from exporter.node.nvml.native.values import source_error
+from exporter.node.nvml.reading.device_reader import system_values
+from exporter.node.nvml.reading.gpu_reader import GpuMemory, GpuReader, GpuReadings, GpuRequest
+from exporter.node.nvml.reading.inventory import InventoryMemory, NvmlInventory, links_of, vgpus_of
 from exporter.source import SourceError
 
 REOPEN_SECONDS = 60.0

@@ -11,7 +11,7 @@ from exporter.node.devices.fields.device_source import DeviceSource, ReaderConfi
 from exporter.node.devices.readings.readings import XidReport
 
 if TYPE_CHECKING:
-    from exporter.node.nvml.driver_events import DriverEvents
+    from exporter.node.nvml.events.driver_events import DriverEvents
 
 Leave = Callable[[Sequence[XidReport]], None]
 """Ends this process at once, and hands over the XIDs that no reply has had."""
@@ -36,6 +36,6 @@ def open_nvml(config: ReaderConfig, leave: Leave) -> DeviceSource:
 
 def _watch_driver(leave: Leave) -> "DriverEvents":
     """Watch the driver beside an embedded engine, which has initialized NVML for itself and keeps its XIDs."""
-    from exporter.node.nvml.driver_events import DriverEvents  # noqa: PLC0415 - see above
+    from exporter.node.nvml.events.driver_events import DriverEvents  # noqa: PLC0415 - see above
 
     return DriverEvents(partial(leave, ()), own_session=True)

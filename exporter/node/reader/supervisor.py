@@ -20,7 +20,7 @@ from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.fields.device_source import ReaderConfig, WantedField
 from exporter.node.devices.fields.validity import readings_age_limit
 from exporter.node.devices.readings.readings import Readings, XidReport
-from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.nvml.native.reasons import NvmlReason
 from exporter.node.reader.process import ReaderCrashedError, ReaderProcess
 from exporter.node.reader.protocol import ProtocolError, ReaderReply
 from exporter.node.reader.reasons import ReaderReason

@@ -12,7 +12,7 @@ import pytest
 from exporter.node.devices.counters.counters_file import parse
 from exporter.node.devices.fields.field import fields, fields_by_name
 from exporter.node.devices.fields.field_ids import FRAMEBUFFER
-from exporter.node.nvml import gpm
+from exporter.node.nvml.calls import gpm
 from exporter.node.reader.supervisor import COMMAND, Reader, ReaderTimings
 from exporter.node.simulation.kubelet import ScenarioKubelet
 from exporter.node.simulation.scenario import load

@@ -13,7 +13,7 @@ from exporter.node.attribution.kubelet.reason import KubeletReason
 from exporter.node.attribution.series.metrics import INFO, UNMATCHED
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.series.labels import LabelStyle
-from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.nvml.native.reasons import NvmlReason
 from exporter.node.reader.reasons import ReaderReason
 from exporter.node.service_account.reasons import ApiReason
 from exporter.node.simulation.source import SimulationReason

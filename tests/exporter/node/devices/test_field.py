@@ -19,7 +19,7 @@ from exporter.node.devices.fields import field_ids
 from exporter.node.devices.fields.device_source import Scope, WatchGroup
 from exporter.node.devices.fields.field import NOT_READ, Field, MigValue, TableKind, fields, fields_by_name
 from exporter.node.devices.fields.read_plan import GPU_INSTANCE_ONLY
-from exporter.node.nvml import gpm
+from exporter.node.nvml.calls import gpm
 
 TABLE = files("exporter.node.devices").joinpath("fields.csv").read_text(encoding="utf-8")
 ROWS = [line for line in TABLE.splitlines() if not line.startswith("#")][1:]

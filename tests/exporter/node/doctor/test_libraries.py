@@ -10,7 +10,7 @@ from exporter.node.doctor import device_files, libraries, privileges
 from exporter.node.doctor.examination import NativeLibrary
 from exporter.node.doctor.native_probe import version_in
 from exporter.node.doctor.reasons import DoctorReason
-from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.nvml.native.reasons import NvmlReason
 from tests.exporter.node.doctor.nodes import examination, finding, gpu, read
 
 LIBRARY = NativeLibrary("/lib/libnvidia-ml.so.550.54.15", "550.54.15", "550.54.15", "12.4")

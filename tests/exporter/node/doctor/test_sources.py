@@ -9,7 +9,7 @@ from exporter.node.doctor import sources
 from exporter.node.doctor.attempts import candidates, reason_of
 from exporter.node.doctor.examination import SourceAttempt
 from exporter.node.doctor.reasons import DoctorReason
-from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.nvml.native.reasons import NvmlReason
 from tests.exporter.node.doctor.nodes import GPU_UUID, config, examination, finding, findings, gpu, read
 
 ENGINES = "engines on this node"

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from exporter.node.nvml.contained_calls import STALL_SECONDS, ContainedCalls
+from exporter.node.nvml.native.contained_calls import STALL_SECONDS, ContainedCalls
 from tests.waiting import LIMIT_SECONDS, until
 
 GPUS = range(8)

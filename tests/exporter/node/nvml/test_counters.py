@@ -7,9 +7,9 @@ import pynvml
 import pytest
 
 from exporter.node.devices.fields.field_ids import NVLINK_5_COUNTS, NVLINK_ECC_DATA_ERROR_COUNT_TOTAL
-from exporter.node.nvml.counter_rates import CounterRates
-from exporter.node.nvml.field_values import ALL_LINKS
-from exporter.node.nvml.values import RejectedValue
+from exporter.node.nvml.calls.counter_rates import CounterRates
+from exporter.node.nvml.calls.field_values import ALL_LINKS
+from exporter.node.nvml.native.values import RejectedValue
 from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.nvml.fixture import column, counted

@@ -6,7 +6,7 @@ from itertools import count
 import pynvml
 import pytest
 
-from exporter.node.nvml.driver_events import DriverEvents
+from exporter.node.nvml.events.driver_events import DriverEvents
 from exporter.node.simulation.document import CallFault, GpuLoss, XidEvent
 from exporter.node.simulation.scenario import load
 from exporter.source import SourceError

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from exporter.node.devices.fields.field_ids import FABRIC
-from exporter.node.nvml.fabric import DCGM_CODES
+from exporter.node.nvml.calls.fabric import DCGM_CODES
 from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.nvml.fixture import column, counted

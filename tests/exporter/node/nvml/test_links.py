@@ -7,7 +7,7 @@ import pynvml
 import pytest
 
 from exporter.node.devices.entities.link import Link
-from exporter.node.nvml.links import READ_FIELDS
+from exporter.node.nvml.entities.links import READ_FIELDS
 from exporter.node.simulation.document import CallFault, GpuLoss, NvlinkSpec
 from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.nvml.fixture import column, counted

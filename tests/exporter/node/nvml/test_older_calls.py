@@ -4,7 +4,7 @@ import msgspec
 import pynvml
 import pytest
 
-from exporter.node.nvml.older_calls import OLDER_CALLS
+from exporter.node.nvml.calls.older_calls import OLDER_CALLS
 from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.nvml.fixture import column, counted, samples

@@ -3,7 +3,7 @@
 import pynvml
 import pytest
 
-from exporter.node.nvml.prm_counters import COUNTERS
+from exporter.node.nvml.calls.prm_counters import COUNTERS
 from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.scenario import load
 from tests.exporter.node.nvml.fixture import column, counted

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from exporter.node.devices.readings.processes import GpuProcess, GpuProcesses
-from exporter.node.nvml import processes
+from exporter.node.nvml.entities import processes
 from exporter.node.nvml.source import NvmlSource
 from exporter.node.simulation.document import CallFault
 from exporter.node.simulation.processes import ProcessSpec

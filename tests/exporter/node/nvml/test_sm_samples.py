@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.node.nvml.sm_samples import FULL_RING, SmSample, sampling_period, utilizations
+from exporter.node.nvml.entities.sm_samples import FULL_RING, SmSample, sampling_period, utilizations
 
 SECOND = 1_000_000
 

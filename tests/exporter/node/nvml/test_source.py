@@ -8,9 +8,9 @@ import pytest
 
 from exporter.node.devices.counters.counters_file import parse
 from exporter.node.devices.fields import field_ids
-from exporter.node.nvml import links, vgpus
-from exporter.node.nvml.calls import BRANDS, COMPUTE_MODES
-from exporter.node.nvml.read_fields import read_fields
+from exporter.node.nvml.calls.calls import BRANDS, COMPUTE_MODES
+from exporter.node.nvml.entities import links, vgpus
+from exporter.node.nvml.reading.read_fields import read_fields
 from exporter.node.simulation.document import CallFault, GpuLoss, MigChange, SampleFault, XidEvent
 from exporter.node.simulation.scenario import Scenario, load
 from exporter.node.simulation.source import readings as simulated

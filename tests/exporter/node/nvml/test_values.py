@@ -6,11 +6,11 @@ import pytest
 
 from exporter.node.devices.fields.field import fields
 from exporter.node.devices.fields.validity import checked
-from exporter.node.nvml.calls import CALLS
-from exporter.node.nvml.field_values import FIELD_VALUES, NVLINK_RATES
-from exporter.node.nvml.gpm import FIELDS, RATES, RATIOS, gpm_value
-from exporter.node.nvml.nvlink_rates import NvlinkRates
-from exporter.node.nvml.values import GpuLostError, RejectedValue, nvml_value, raw_reason, rejected
+from exporter.node.nvml.calls.calls import CALLS
+from exporter.node.nvml.calls.field_values import FIELD_VALUES, NVLINK_RATES
+from exporter.node.nvml.calls.gpm import FIELDS, RATES, RATIOS, gpm_value
+from exporter.node.nvml.calls.nvlink_rates import NvlinkRates
+from exporter.node.nvml.native.values import GpuLostError, RejectedValue, nvml_value, raw_reason, rejected
 from exporter.source import SourceError
 
 BLANK = RejectedValue("blank")

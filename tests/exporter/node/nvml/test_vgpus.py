@@ -5,8 +5,8 @@ import pynvml
 import pytest
 
 from exporter.node.devices.entities.vgpu import Vgpu
-from exporter.node.nvml import vgpus
-from exporter.node.nvml.vgpus import CALLS, READ_FIELDS
+from exporter.node.nvml.entities import vgpus
+from exporter.node.nvml.entities.vgpus import CALLS, READ_FIELDS
 from exporter.node.simulation.document import CallFault, GpuLoss, VgpuSpec
 from exporter.node.simulation.scenario import Scenario, load
 from tests.exporter.node.nvml.fixture import column, counted, samples

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from exporter.node.nvml.xid_events import XidMemory
+from exporter.node.nvml.events.xid_events import XidMemory
 from exporter.node.simulation.document import CallFault, GpuLoss, XidEvent
 from exporter.node.simulation.scenario import load
 from exporter.source import SourceError

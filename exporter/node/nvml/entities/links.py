@@ -9,12 +9,12 @@ from typing import Any
 import pynvml
 
 from exporter.node.devices.fields import field_ids
-from exporter.node.nvml.calls import LINK_ERROR_COUNTERS
-from exporter.node.nvml.field_values import NVLINK_BYTES, NVLINK_KIB, read_field_values
-from exporter.node.nvml.gpm import LINK_RATES, MIB, Gpm, SampleKey
-from exporter.node.nvml.nvlink_rates import KIB, NvlinkRates
-from exporter.node.nvml.prm_counters import COUNTERS, read_prm_counters
-from exporter.node.nvml.values import (
+from exporter.node.nvml.calls.calls import LINK_ERROR_COUNTERS
+from exporter.node.nvml.calls.field_values import NVLINK_BYTES, NVLINK_KIB, read_field_values
+from exporter.node.nvml.calls.gpm import LINK_RATES, MIB, Gpm, SampleKey
+from exporter.node.nvml.calls.nvlink_rates import KIB, NvlinkRates
+from exporter.node.nvml.calls.prm_counters import COUNTERS, read_prm_counters
+from exporter.node.nvml.native.values import (
     FUNCTION_NOT_FOUND,
     INVALID_ARGUMENT,
     NOT_SUPPORTED,

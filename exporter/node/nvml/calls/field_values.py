@@ -10,7 +10,7 @@ import pynvml
 
 from exporter.node.devices.fields import field_ids
 from exporter.node.devices.readings.readings import RejectionReason
-from exporter.node.nvml.values import INVALID_ARGUMENT, NOT_SUPPORTED, RawValue, RejectedValue, rejected
+from exporter.node.nvml.native.values import INVALID_ARGUMENT, NOT_SUPPORTED, RawValue, RejectedValue, rejected
 
 ALL_LINKS = 0xFFFFFFFF
 """Scope id of an NVLink field value: the sum over all links (`nvml.h`; any other scope id is the number of a link)."""

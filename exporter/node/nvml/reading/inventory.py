@@ -12,11 +12,11 @@ from exporter.node.devices.entities.device import Device
 from exporter.node.devices.entities.link import Link
 from exporter.node.devices.entities.vgpu import Vgpu
 from exporter.node.devices.readings.known_gpus import missing_gpus
-from exporter.node.nvml.gpu_reader import GpuReadings
-from exporter.node.nvml.links import LinkValues
-from exporter.node.nvml.reasons import NvmlReason
-from exporter.node.nvml.values import LOST, NO_PERMISSION, GpuLostError, NvmlValue, rejected
-from exporter.node.nvml.vgpus import VgpuReadings
+from exporter.node.nvml.entities.links import LinkValues
+from exporter.node.nvml.entities.vgpus import VgpuReadings
+from exporter.node.nvml.native.reasons import NvmlReason
+from exporter.node.nvml.native.values import LOST, NO_PERMISSION, GpuLostError, NvmlValue, rejected
+from exporter.node.nvml.reading.gpu_reader import GpuReadings
 
 _LASTING = frozenset({NvmlReason.TEXT_UNREADABLE, NvmlReason.GPU_HUNG})
 """Problems that a new session with the library does not end."""

@@ -12,8 +12,8 @@ from typing import Any
 import pynvml
 
 from exporter.node.devices.readings.processes import MAX_PROCESSES, GpuProcess, GpuProcesses, ProcessReason
-from exporter.node.nvml.sm_samples import SmSample, sampling_period, utilizations
-from exporter.node.nvml.values import (
+from exporter.node.nvml.entities.sm_samples import SmSample, sampling_period, utilizations
+from exporter.node.nvml.native.values import (
     DEPRECATED,
     FUNCTION_NOT_FOUND,
     NO_PERMISSION,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.nvml.values import TIMEOUT
+from exporter.node.nvml.native.values import TIMEOUT
 
 _log = logging.getLogger(__name__)
 

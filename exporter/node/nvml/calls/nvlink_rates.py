@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping
 
-from exporter.node.nvml.counter_rates import CounterRates
-from exporter.node.nvml.field_values import NVLINK_RATES
-from exporter.node.nvml.values import NvmlValue, RejectedValue
+from exporter.node.nvml.calls.counter_rates import CounterRates
+from exporter.node.nvml.calls.field_values import NVLINK_RATES
+from exporter.node.nvml.native.values import NvmlValue, RejectedValue
 
 KIB = 1024
 

@@ -14,14 +14,14 @@ import pynvml
 from exporter.node.devices.entities.device import Device
 from exporter.node.devices.fields import field_ids
 from exporter.node.devices.readings.readings import RejectionReason
-from exporter.node.nvml import calls, field_values, gpm
-from exporter.node.nvml.calls import NvmlCall
-from exporter.node.nvml.counter_rates import CounterRates
-from exporter.node.nvml.discovery import NvmlDevice
-from exporter.node.nvml.gpm import Gpm, SampleKey
-from exporter.node.nvml.nvlink_rates import NvlinkRates
-from exporter.node.nvml.older_calls import OlderCalls, older_calls_for
-from exporter.node.nvml.values import NvmlValue, RawValue, RejectedValue, is_unsupported, nvml_value
+from exporter.node.nvml.calls import calls, field_values, gpm
+from exporter.node.nvml.calls.calls import NvmlCall
+from exporter.node.nvml.calls.counter_rates import CounterRates
+from exporter.node.nvml.calls.gpm import Gpm, SampleKey
+from exporter.node.nvml.calls.nvlink_rates import NvlinkRates
+from exporter.node.nvml.calls.older_calls import OlderCalls, older_calls_for
+from exporter.node.nvml.entities.discovery import NvmlDevice
+from exporter.node.nvml.native.values import NvmlValue, RawValue, RejectedValue, is_unsupported, nvml_value
 
 
 @dataclass(frozen=True, slots=True)

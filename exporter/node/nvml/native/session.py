@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pynvml
 
 from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
-from exporter.node.nvml.values import source_error
+from exporter.node.nvml.native.values import source_error
 from exporter.source import SourceError
 
 

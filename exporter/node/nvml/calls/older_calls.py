@@ -10,8 +10,8 @@ from typing import Any
 import pynvml
 
 from exporter.node.devices.fields import field_ids
-from exporter.node.nvml.calls import NvmlCall, read_call
-from exporter.node.nvml.values import NvmlValue, RawValue, is_unsupported
+from exporter.node.nvml.calls.calls import NvmlCall, read_call
+from exporter.node.nvml.native.values import NvmlValue, RawValue, is_unsupported
 
 POLICIES: Mapping[int, int] = {
     field_ids.POWER_VIOLATION: pynvml.NVML_PERF_POLICY_POWER,

@@ -15,18 +15,18 @@ from exporter.node.devices.fields.device_source import WantedField
 from exporter.node.devices.fields.read_plan import ReadRequest, fields_of, plan
 from exporter.node.devices.readings.processes import GpuProcesses, ProcessReason
 from exporter.node.devices.readings.readings import P2pStatus
-from exporter.node.nvml.counter_rates import CounterRates
-from exporter.node.nvml.device_reader import DeviceReader
-from exporter.node.nvml.discovery import DiscoveredGpu, GpuFacts, discover_gpu
-from exporter.node.nvml.links import READ_FIELDS, LinkReader, LinkValues
-from exporter.node.nvml.nvlink_rates import NvlinkRates
-from exporter.node.nvml.p2p_status import p2p_statuses
-from exporter.node.nvml.processes import ProcessReader
-from exporter.node.nvml.reasons import NvmlReason
-from exporter.node.nvml.values import GpuLostError, NvmlValue
-from exporter.node.nvml.vgpus import READ_FIELDS as VGPU_FIELDS
-from exporter.node.nvml.vgpus import VgpuReader, VgpuReadings
-from exporter.node.nvml.xid_events import XidEvents, XidMemory
+from exporter.node.nvml.calls.counter_rates import CounterRates
+from exporter.node.nvml.calls.nvlink_rates import NvlinkRates
+from exporter.node.nvml.entities.discovery import DiscoveredGpu, GpuFacts, discover_gpu
+from exporter.node.nvml.entities.links import READ_FIELDS, LinkReader, LinkValues
+from exporter.node.nvml.entities.p2p_status import p2p_statuses
+from exporter.node.nvml.entities.processes import ProcessReader
+from exporter.node.nvml.entities.vgpus import READ_FIELDS as VGPU_FIELDS
+from exporter.node.nvml.entities.vgpus import VgpuReader, VgpuReadings
+from exporter.node.nvml.events.xid_events import XidEvents, XidMemory
+from exporter.node.nvml.native.reasons import NvmlReason
+from exporter.node.nvml.native.values import GpuLostError, NvmlValue
+from exporter.node.nvml.reading.device_reader import DeviceReader
 from exporter.source import SourceError
 
 

@@ -10,7 +10,7 @@ from exporter.node.devices.fields.device_source import WantedField
 from exporter.node.devices.fields.read_plan import ReadRequest
 from exporter.node.devices.fields.validity import checked
 from exporter.node.devices.readings.readings import Batch, Rejection, RejectionCounts, SampleValue
-from exporter.node.nvml.values import NvmlValue, RejectedValue
+from exporter.node.nvml.native.values import NvmlValue, RejectedValue
 
 NvmlValues = dict[int, dict[int, NvmlValue | None]]
 """Values by position in the inventory, then by field id. None is nothing to expose and nothing to count: no XID yet."""

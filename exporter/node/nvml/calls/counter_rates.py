@@ -1,7 +1,7 @@
 """Computes rates from counters of NVML: the change between two collections, by the library's own timestamps."""
 
 from exporter.node.devices.readings.readings import RejectionReason
-from exporter.node.nvml.values import NvmlValue, RejectedValue
+from exporter.node.nvml.native.values import NvmlValue, RejectedValue
 
 CounterKey = tuple[str, ...]
 """What is counted: UUID of the GPU, and names."""

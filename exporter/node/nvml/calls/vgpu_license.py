@@ -4,7 +4,7 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.nvml.values import NONE_32, RawValue
+from exporter.node.nvml.native.values import NONE_32, RawValue
 
 
 def vgpu_license(handle: Any) -> tuple[RawValue]:

@@ -16,7 +16,7 @@ import pynvml
 
 from exporter.node.devices.fields import field_ids
 from exporter.node.devices.readings.readings import RejectionReason
-from exporter.node.nvml.values import NOT_SUPPORTED, NvmlValue, RejectedValue, raw_reason, rejected
+from exporter.node.nvml.native.values import NOT_SUPPORTED, NvmlValue, RejectedValue, raw_reason, rejected
 
 MIN_SAMPLE_SECONDS = 0.1
 """Least seconds between two samples: the counters are refreshed every 100 ms (nvmlGpmMetricsGet in `nvml.h`)."""

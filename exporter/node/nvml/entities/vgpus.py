@@ -15,10 +15,10 @@ import pynvml
 
 from exporter.node.devices.fields import field_ids
 from exporter.node.devices.readings.readings import RejectionReason
-from exporter.node.nvml.calls import NvmlCall
-from exporter.node.nvml.discovery import DiscoveredGpu
-from exporter.node.nvml.reasons import NvmlReason
-from exporter.node.nvml.values import (
+from exporter.node.nvml.calls.calls import NvmlCall
+from exporter.node.nvml.entities.discovery import DiscoveredGpu
+from exporter.node.nvml.native.reasons import NvmlReason
+from exporter.node.nvml.native.values import (
     FUNCTION_NOT_FOUND,
     NONE_32,
     NOT_SUPPORTED,

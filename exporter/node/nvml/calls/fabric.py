@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pynvml
 
-from exporter.node.nvml.values import FUNCTION_NOT_FOUND, NONE_64, VERSION_MISMATCH, RawValue
+from exporter.node.nvml.native.values import FUNCTION_NOT_FOUND, NONE_64, VERSION_MISMATCH, RawValue
 
 FAILED = 4
 """DCGM's status of a registration that has ended with an error; the others are NVML's states."""

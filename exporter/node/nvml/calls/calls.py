@@ -13,10 +13,11 @@ import pynvml
 
 from exporter.node.devices.fields import field_ids
 from exporter.node.devices.readings.readings import RejectionReason
-from exporter.node.nvml.fabric import fabric
-from exporter.node.nvml.field_values import LINKS_WITH_FIELD_VALUES
-from exporter.node.nvml.reasons import NvmlReason
-from exporter.node.nvml.values import (
+from exporter.node.nvml.calls.fabric import fabric
+from exporter.node.nvml.calls.field_values import LINKS_WITH_FIELD_VALUES
+from exporter.node.nvml.calls.vgpu_license import vgpu_license
+from exporter.node.nvml.native.reasons import NvmlReason
+from exporter.node.nvml.native.values import (
     FUNCTION_NOT_FOUND,
     NvmlValue,
     RawValue,
@@ -24,7 +25,6 @@ from exporter.node.nvml.values import (
     nvml_value,
     rejected,
 )
-from exporter.node.nvml.vgpu_license import vgpu_license
 
 
 @dataclass(frozen=True, slots=True)

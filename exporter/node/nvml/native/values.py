@@ -15,7 +15,7 @@ import pynvml
 
 from exporter.node.devices.fields import field_ids
 from exporter.node.devices.readings.readings import RejectionReason
-from exporter.node.nvml.reasons import NvmlReason
+from exporter.node.nvml.native.reasons import NvmlReason
 from exporter.source import SourceError
 
 INVALID_ARGUMENT: int = pynvml.NVML_ERROR_INVALID_ARGUMENT

@@ -15,8 +15,8 @@ import pynvml
 
 from exporter.node.devices.entities.architecture import architecture_name
 from exporter.node.devices.entities.device import Device
-from exporter.node.nvml.reasons import NvmlReason
-from exporter.node.nvml.values import INVALID_ARGUMENT, NOT_FOUND, escaped, rejected
+from exporter.node.nvml.native.reasons import NvmlReason
+from exporter.node.nvml.native.values import INVALID_ARGUMENT, NOT_FOUND, escaped, rejected
 
 _PROFILE = re.compile(r"\bMIG (\S+)$")
 """The profile at the end of a MIG device's name: `NVIDIA H100 80GB HBM3 MIG 1g.10gb`."""

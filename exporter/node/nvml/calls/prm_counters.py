@@ -11,8 +11,8 @@ from typing import Any
 import pynvml
 
 from exporter.node.devices.fields import field_ids
-from exporter.node.nvml.field_values import union_value
-from exporter.node.nvml.values import NvmlValue, RejectedValue, nvml_value, rejected
+from exporter.node.nvml.calls.field_values import union_value
+from exporter.node.nvml.native.values import NvmlValue, RejectedValue, nvml_value, rejected
 
 COUNTERS: Mapping[int, int] = {
     field_ids.NVLINK_PPRM_OPER_RECOVERY: pynvml.NVML_PRM_COUNTER_ID_PPRM_OPER_RECOVERY,

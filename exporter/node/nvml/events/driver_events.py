@@ -13,7 +13,7 @@ from typing import Any
 
 import pynvml
 
-from exporter.node.nvml.values import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, VERSION_MISMATCH
+from exporter.node.nvml.native.values import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, VERSION_MISMATCH
 
 _log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from exporter.node.devices.readings.readings import RejectionReason, XidReport
 from exporter.node.devices.readings.xids import NO_XID
-from exporter.node.nvml.event_thread import EventThread
-from exporter.node.nvml.values import NvmlValue, RejectedValue
+from exporter.node.nvml.events.event_thread import EventThread
+from exporter.node.nvml.native.values import NvmlValue, RejectedValue
 
 _log = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""What a GPU has, read through NVML: MIG devices, links, vGPUs, other GPUs beside it, and processes."""

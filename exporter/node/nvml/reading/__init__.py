@@ -1,0 +1,1 @@
+"""Reads the GPUs in each collection, and remembers what they are."""
