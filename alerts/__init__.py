@@ -24,7 +24,7 @@ ADAPTERS: tuple[Group, ...] = (dcgm_exporter.GROUP, kube_state_metrics.GROUP)
 GROUPS: tuple[Group, ...] = (
     thresholds.GROUP,
     *ADAPTERS,
-    pods.GROUP,
+    *pods.GROUPS,
     namespaces.GROUP,
     *nodes.GROUPS,
     clusters.GROUP,

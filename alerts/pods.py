@@ -83,39 +83,29 @@ avg by (cluster, namespace, pod) (
         gpugauge_allocation_busy_ratio{UUID!="", node!=""}
         unless on (cluster, node, gpu_namespace, gpu_pod)
         pod:gpu_moved:info
+        unless on (cluster, gpu_namespace, gpu_pod)
+        (
+          gpugauge_allocation_info{UUID!="", node!=""}
+          unless on (cluster, node, gpu_namespace, gpu_pod)
+          pod:gpu_moved:info
+          unless on (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod)
+          gpugauge_allocation_busy_ratio
+        )
       ),
       "namespace", "$1", "gpu_namespace", "(.*)"
     ),
     "pod", "$1", "gpu_pod", "(.*)"
   )
 )
-and on (cluster, namespace, pod)
-(
-  count by (cluster, namespace, pod) (
-    label_replace(
-      label_replace(
-        max by (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod) (
-          gpugauge_allocation_busy_ratio{UUID!="", node!=""}
-          unless on (cluster, node, gpu_namespace, gpu_pod)
-          pod:gpu_moved:info
-        ),
-        "namespace", "$1", "gpu_namespace", "(.*)"
-      ),
-      "pod", "$1", "gpu_pod", "(.*)"
-    )
-  )
-  == on (cluster, namespace, pod)
-  pod:gpu_devices:count
-)
 """
 """The mean over all devices of a pod; absent unless each of them has a value, and so for every shared device."""
 
-GROUP = Group(
-    "gpugauge-pods",
-    (
-        Recording("pod:gpu_moved:info", MOVED),
-        Recording("pod:gpu_workload:info", WORKLOAD),
-        Recording("pod:gpu_devices:count", DEVICES),
-        Recording("pod:gpu_busy:ratio", BUSY),
+GROUPS = (
+    Group(
+        "gpugauge-pods",
+        (Recording("pod:gpu_moved:info", MOVED), Recording("pod:gpu_devices:count", DEVICES)),
     ),
+    Group("gpugauge-pod-activity", (Recording("pod:gpu_busy:ratio", BUSY),)),
+    Group("gpugauge-pod-workloads", (Recording("pod:gpu_workload:info", WORKLOAD),)),
 )
+"""Several, because Prometheus evaluates groups side by side and the rules of one group after each other."""

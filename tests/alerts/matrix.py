@@ -210,6 +210,7 @@ def allocated_on_two_nodes(fixture: RuleFixture, flavor: Flavor) -> None:
     for number, node in enumerate(nodes):
         node.uids, node.containers, node.workloads = nodes[0].uids, nodes[0].containers, nodes[0].workloads
         node.gpu(number, Gpu(always(0.9 * number)))
+    nodes[1].gpu(2, Gpu())
     chosen = f'namespace="{nodes[0].namespace}"'
     who = {"cluster": nodes[0].cluster, "namespace": nodes[0].namespace, "pod": "p"}
     fixture.expect(
@@ -231,6 +232,8 @@ def labels_missing(fixture: RuleFixture, flavor: Flavor) -> None:
         device = {"UUID": "GPU-other", "node": node.node, "cluster": node.cluster, **ids, missing: ""}
         fixture.add("gpugauge_allocation_info", device, always(1))
         fixture.add("gpugauge_allocation_busy_ratio", device, always(0.9))
+        without_value = {**device, "GPU_I_ID": "7"}
+        fixture.add("gpugauge_allocation_info", without_value, always(1))
     who = {"cluster": node.cluster, "namespace": node.namespace, "pod": "p"}
     chosen = f'namespace="{node.namespace}"'
     fixture.expect(f"pod:gpu_busy:ratio{{{chosen}}} + 1", 40, (who, 1.0))

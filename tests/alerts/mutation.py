@@ -18,7 +18,6 @@ RULES_OF_ALERT = frozenset(
     {
         "global:gpugauge_threshold:value",
         "pod:gpu_moved:info",
-        "pod:gpu_devices:count",
         "pod:gpu_workload:info",
         "pod:gpu_busy:ratio",
         "pod:gpu_low_utilization_threshold:ratio",
