@@ -12,7 +12,7 @@ WORKERS ?= auto
 FAST_WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 FAST := not (prometheus or mutation or e2e or bench or browser or slow)
 
-.PHONY: check setup demo test rest cover e2e lint fmt generate bench clean
+.PHONY: check setup demo test rest cover e2e lint fmt generate bench bench-fleet clean
 
 check: lint cover ## lint and every test, with coverage
 
@@ -65,6 +65,9 @@ generate: setup ## dashboards, rules, roles, permissions, metric reference, trou
 
 bench: setup ## the budgets of the design, measured
 	python -m bench
+
+bench-fleet: setup ## what the rules cost in a Prometheus with 1,250 nodes: a release gate
+	python -m bench.fleet
 
 clean:
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*
