@@ -85,7 +85,7 @@ class SignaledByAnother(Nothing):
             os.kill(parent, signal.SIGTERM)
             os._exit(0)
 
-for _ in range(1000):
+for _ in range(300):
     assert run_until_signaled(SignaledByAnother(), Nothing(), lambda: None, check_seconds=1e-6)
     os.wait()
 print("ended each time")
