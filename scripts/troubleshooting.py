@@ -20,6 +20,7 @@ from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.computed.clock_events import ClockEventReason
 from exporter.node.devices.entities.component_selection import SelectionReason
 from exporter.node.devices.readings.health import HealthReason
+from exporter.node.devices.readings.mig_layout import MigReason
 from exporter.node.devices.readings.processes import ProcessReason
 from exporter.node.devices.readings.readings import RejectionReason
 from exporter.node.devices.series.gpu_selection import GpuSelectionReason
@@ -67,6 +68,7 @@ SECTIONS = (
     ReasonSection("Selected components", SelectionReason),
     ReasonSection("Selected devices", GpuSelectionReason),
     ReasonSection("Health checks", HealthReason),
+    ReasonSection("MIG layouts", MigReason),
     ReasonSection("Kubernetes: failed requests", WatchReason),
     ReasonSection("Kubernetes: objects that are not synchronized", SyncReason),
     ReasonSection("Lease of two replicas", LeaseReason),

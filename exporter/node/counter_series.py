@@ -10,6 +10,7 @@ from exporter.node.devices.counters.counters_file import Counters
 from exporter.node.devices.entities.selection import Selection
 from exporter.node.devices.fields.field import TableScope
 from exporter.node.devices.readings.health import HealthReason
+from exporter.node.devices.readings.mig_layout import mig_problems
 from exporter.node.devices.readings.readings import Readings
 from exporter.node.devices.series.component_labels import ComponentLabelCache
 from exporter.node.devices.series.gpu_selection import labeled, of_devices, of_parts, selected, selection_problems
@@ -95,7 +96,8 @@ class CounterSeries:
 
     def problems(self, readings: Readings) -> Iterator[SourceProblem]:
         """What is wrong with the source of the devices, and with what is asked of it."""
-        for problem in (*readings.problems, *selection_problems(readings, self._selection)):
+        found = *readings.problems, *selection_problems(readings, self._selection), *mig_problems(readings)
+        for problem in found:
             yield SourceProblem(readings.source, *problem)
         # Not while the source is down. DCGM says itself why there are no health checks.
         if self.counters.need_health and readings.source != "dcgm" and readings.inventory:

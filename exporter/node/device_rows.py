@@ -62,6 +62,10 @@ class DeviceFacts:
             for other in self.info
         )
 
+    def empty(self, key: DeviceIdentity) -> bool:
+        """Whether it is a GPU in MIG mode that has no MIG devices, so that nothing of it can be used."""
+        return not key.gi and self.info[key].get("mig_mode") == "enabled" and not self.partitioned(key)
+
 
 def device_facts(families: Iterable[AnyFamily]) -> DeviceFacts:
     """Take what the page shows out of the families."""
@@ -134,6 +138,8 @@ def _down(key: DeviceIdentity, facts: DeviceFacts) -> bool:
 def _state(key: DeviceIdentity, facts: DeviceFacts) -> Cell:
     if _down(key, facts):
         return text("not readable", mark=Mark.BAD)
+    if facts.empty(key):
+        return text("no MIG devices", mark=Mark.BAD)
     return text("readable", mark=Mark.GOOD) if key.uuid in facts.up else absent()
 
 
@@ -146,6 +152,8 @@ def _pods(key: DeviceIdentity, facts: DeviceFacts, *, attributed: bool) -> Cell:
         return text(*names[:_MAX_PODS], *more, note=f"sharing: {', '.join(sharing)}" if sharing else "")
     if facts.partitioned(key):
         return absent("partitioned: see its MIG devices")
+    if facts.empty(key):
+        return absent("MIG mode without MIG devices: no pod can be given it")
     if not attributed:
         return absent("devices are not attributed to pods")
     return text("unallocated") if facts.allocated.get(key) == 0 else absent("allocation unknown")
@@ -189,4 +197,4 @@ def _missing(key: DeviceIdentity, facts: DeviceFacts, *fields: int) -> Cell:
         return absent("not in the counters file")
     if facts.partitioned(key):
         return absent("see its MIG devices")
-    return absent("no value")
+    return absent("it has no MIG devices" if facts.empty(key) else "no value")

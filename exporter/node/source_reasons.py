@@ -9,6 +9,7 @@ from exporter.node.audit.reasons import AuditReason
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.entities.component_selection import SelectionReason
 from exporter.node.devices.readings.health import HealthReason
+from exporter.node.devices.readings.mig_layout import MigReason
 from exporter.node.devices.readings.processes import NAME as PROCESSES
 from exporter.node.devices.readings.processes import ProcessReason
 from exporter.node.devices.readings.readings import RejectionReason
@@ -47,7 +48,7 @@ def _reasons_of(source: str) -> tuple[type[Reason], ...]:
     if source == "simulated":
         from exporter.node.simulation.source import SimulationReason  # noqa: PLC0415 - for simulated nodes only
 
-        return SimulationReason, SelectionReason, ReaderReason, DcgmReason, NvmlReason, HealthReason
+        return SimulationReason, SelectionReason, MigReason, ReaderReason, DcgmReason, NvmlReason, HealthReason
     if source == "nvml":
-        return NvmlReason, SelectionReason, ReaderReason, HealthReason, DcgmReason
-    return DcgmReason, SelectionReason, ReaderReason, HealthReason, NvmlReason
+        return NvmlReason, SelectionReason, MigReason, ReaderReason, HealthReason, DcgmReason
+    return DcgmReason, SelectionReason, MigReason, ReaderReason, HealthReason, NvmlReason

@@ -86,16 +86,6 @@ class DoctorReason(Reason):
         "Another process on this node has a DCGM engine; two engines can make the driver hang.",
         "Stop one of them (dcgm-exporter?), or name a host engine for both with -r.",
     )
-    MIG_WITHOUT_INSTANCES = (
-        "mig_without_instances",
-        "A GPU is in MIG mode without any GPU instance: no container can be given a part of it.",
-        "Create instances: nvidia-smi mig -i GPU -cgi PROFILE -C, or the label nvidia.com/mig.config. Or disable it.",
-    )
-    MIG_WITHOUT_COMPUTE_INSTANCES = (
-        "mig_without_compute_instances",
-        "A GPU instance has no compute instance: no container can be given it.",
-        "Create compute instances (nvidia-smi mig -cci), or let the MIG manager apply its layout again.",
-    )
     GPUS_DOWN = (
         "gpus_down",
         "GPUs are listed but cannot be read: lost, hung, or in need of a reset.",

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.readings.health import HealthReason
+from exporter.node.devices.readings.mig_layout import MigReason, gpus_without_instances, instances_without_compute
 from exporter.node.devices.readings.readings import Readings
 from exporter.node.doctor.attempts import reason_of
 from exporter.node.doctor.device_files import gpu_files
@@ -119,16 +120,13 @@ def _mig(examination: Examination) -> Iterator[Finding]:
         yield skipped(NO_READINGS)
         return
     gpus = [device for device in readings.inventory if device.gi < 0 and device.mig_enabled]
-    instances = [device for device in readings.inventory if device.gi >= 0]
-    with_instances = {device.uuid for device in instances}
-    empty = [gpu for gpu in gpus if gpu.uuid not in with_instances and gpu.uuid not in readings.down]
-    bare = [device for device in instances if not device.mig_uuids and device.ci < 0]
+    empty, bare = gpus_without_instances(readings), instances_without_compute(readings)
     if empty:
         names = ", ".join(f"GPU {gpu.index} ({gpu.uuid})" for gpu in empty)
-        yield failed(DoctorReason.MIG_WITHOUT_INSTANCES, f"without instances: {names}")
+        yield failed(MigReason.MIG_WITHOUT_INSTANCES, f"without instances: {names}")
     if bare:
         names = ", ".join(f"GPU {device.index} instance {device.gi}" for device in bare)
-        yield failed(DoctorReason.MIG_WITHOUT_COMPUTE_INSTANCES, names)
+        yield failed(MigReason.MIG_WITHOUT_COMPUTE_INSTANCES, names)
     if not empty and not bare:
         yield ok(f"{len(gpus)} MIG-enabled GPU{'s' * (len(gpus) != 1)}" if gpus else "no GPU is in MIG mode")
 

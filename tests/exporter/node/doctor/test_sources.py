@@ -5,6 +5,7 @@ import pytest
 from exporter.node.dcgm.native.reasons import DcgmReason
 from exporter.node.devices.entities.component_selection import SelectionReason
 from exporter.node.devices.entities.selection import Selection
+from exporter.node.devices.readings.mig_layout import MigReason
 from exporter.node.doctor import sources
 from exporter.node.doctor.attempts import candidates, reason_of
 from exporter.node.doctor.examination import SourceAttempt
@@ -132,8 +133,8 @@ def test_mig_mode_without_instances_or_without_compute_instances_is_a_failure(no
     instance = gpu(1, mig_enabled=True, gi=2, profile="1g.10gb")
     examined = examination(node, attempts=(read(gpu(0, mig_enabled=True), gpu(1, mig_enabled=True), instance),))
     assert [(each.reason, each.detail) for each in findings(sources, "MIG", examined)] == [
-        (DoctorReason.MIG_WITHOUT_INSTANCES, f"without instances: GPU 0 ({GPU_UUID})"),
-        (DoctorReason.MIG_WITHOUT_COMPUTE_INSTANCES, "GPU 1 instance 2"),
+        (MigReason.MIG_WITHOUT_INSTANCES, f"without instances: GPU 0 ({GPU_UUID})"),
+        (MigReason.MIG_WITHOUT_COMPUTE_INSTANCES, "GPU 1 instance 2"),
     ]
 
 
