@@ -2,7 +2,7 @@
 
 from exporter.flags.cluster import RESOURCE_NAMES
 from exporter.flags.flag import Flag
-from exporter.flags.values import BOOLEAN, NAMES, RESOURCE_PATTERNS, text_value
+from exporter.flags.values import BOOLEAN, NAMES, RESOURCE_PATTERNS, choice, text_value
 from exporter.gpu_names import MONITORING_NAMESPACES, RESERVATION_NAMESPACES
 
 KUBELET_ROOT = "/var/lib/kubelet"
@@ -15,6 +15,13 @@ ATTRIBUTION = (
         "",
         "DCGM_POD_RESOURCES_KUBELET_SOCKET",
         f"{KUBELET_ROOT}/pod-resources/kubelet.sock",
+    ),
+    Flag(
+        "kubernetes-gpu-id-type",
+        choice("uid", "device-name", "auto"),
+        "how the kubelet's ids name GPUs, as for dcgm-exporter; every id is recognized by its form, whichever is given",
+        variable="DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE",
+        default="auto",
     ),
     Flag(
         "kubelet-root",

@@ -5,12 +5,6 @@ from exporter.flags.values import BOOLEAN, text_value
 
 _TEXT = text_value("VALUE")
 IGNORED = (
-    Flag(
-        "kubernetes-gpu-id-type",
-        _TEXT,
-        "none: what an id of the kubelet means is recognized by its form",
-        variable="DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE",
-    ),
     Flag("fake-gpus", BOOLEAN, variable="DCGM_EXPORTER_USE_FAKE_GPUS"),
     Flag("disable-startup-validate", BOOLEAN, variable="DISABLE_STARTUP_VALIDATE"),
     Flag("enable-dcgm-log", BOOLEAN, variable="DCGM_EXPORTER_ENABLE_DCGM_LOG"),
