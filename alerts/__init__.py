@@ -1,22 +1,13 @@
 """Recording rules, alerts and their routing, as Python from which `python -m alerts` writes configuration files.
 
-Each group of rules is a constant GROUP of a module, or one of its GROUPS. `rule.py` defines what a group consists of,
-`rulefile.py` how it is written, `expression.py` the PromQL that several groups share.
+Each group of rules is a constant GROUP of a module, or one of its GROUPS. `adapters/` and `recorded/` record series,
+`alerting/` has the alerts, `routing/` who is notified. `rules/` defines what a rule is and how it is written.
 """
 
-from alerts import (
-    clusters,
-    dcgm_exporter,
-    efficiency,
-    exporters,
-    kube_state_metrics,
-    namespaces,
-    nodes,
-    pending,
-    pods,
-    thresholds,
-)
-from alerts.rule import Group
+from alerts.adapters import dcgm_exporter, kube_state_metrics
+from alerts.alerting import efficiency, exporters, pending
+from alerts.recorded import clusters, namespaces, nodes, pods, thresholds
+from alerts.rules.rule import Group
 
 ADAPTERS: tuple[Group, ...] = (dcgm_exporter.GROUP, kube_state_metrics.GROUP)
 """The groups that are loaded only where what they read is in use."""

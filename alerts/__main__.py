@@ -8,10 +8,10 @@ import argparse
 from pathlib import Path
 
 from alerts import ADAPTERS, GROUPS
-from alerts.alertmanager import alertmanager_example
-from alerts.cluster_label import CLUSTER_LABEL, with_cluster_label
-from alerts.rule import RUNBOOK
-from alerts.rulefile import prometheus_rule, rule_file
+from alerts.routing.alertmanager import alertmanager_example
+from alerts.rules.cluster_label import CLUSTER_LABEL, with_cluster_label
+from alerts.rules.rule import RUNBOOK
+from alerts.rules.rulefile import prometheus_rule, rule_file
 
 
 def files(runbook: str = RUNBOOK, cluster_label: str = CLUSTER_LABEL) -> dict[str, str]:

@@ -1,10 +1,10 @@
 """The Grafana dashboards, as Python from which `python -m dashboards` writes JSON into deploy/generated/dashboards.
 
-Each dashboard is a module (`fleet.py`, `node.py`; their lower rows in `breakdown.py`, `health.py`). `panels.py` makes
+Each dashboard is a module of `boards/` (lower rows of two of them in `breakdown.py`, `health.py`). `panels.py` makes
 panels, `queries.py` has the PromQL that panels share.
 """
 
-from dashboards import fleet, node
+from dashboards.boards import fleet, node
 from dashboards.style import Dashboard
 
 DASHBOARDS: tuple[Dashboard, ...] = (fleet.DASHBOARD, node.DASHBOARD)

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from alerts.rule import INTERVAL_SECONDS
+from alerts.rules.rule import INTERVAL_SECONDS
 from demo.processes import DemoError
 from demo.prometheus import PrometheusApi
 from exporter.metric import AnyFamily, HistogramFamily, escape

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from alerts import ADAPTERS
-from alerts.rule import INTERVAL_SECONDS
+from alerts.rules.rule import INTERVAL_SECONDS
 from demo.processes import DemoError
 
 GENERATED = Path(__file__).parents[1] / "deploy" / "generated"

@@ -7,7 +7,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from alerts.thresholds import LOW_UTILIZATION
+from alerts.recorded.thresholds import LOW_UTILIZATION
 from demo.view import AlertRow, DemoView, DeviceRow, percent
 
 LOW, HIGH = LOW_UTILIZATION, 0.70

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.expression import DEVICE
+from alerts.rules.expression import DEVICE
 from demo.prometheus import PrometheusApi
 
 IDENTITY = tuple(DEVICE.split(", "))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from alerts import GROUPS
-from alerts.rule import Alert, Recording
+from alerts.rules.rule import Alert, Recording
 from exporter.commands.metrics import sections
 from exporter.node.attribution.series.normalized_metrics import (
     ALLOCATION_BUSY,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import promql_parser as pp
 
 from alerts import GROUPS
-from alerts.rule import Alert, Group, Rule
+from alerts.rules.rule import Alert, Group, Rule
 from tests.promql import selectors, walk
 
 ALERT = "GPUPodLowUtilization"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from alerts import GROUPS
-from alerts.rule import INTERVAL_SECONDS, Group
-from alerts.rulefile import rule_file
+from alerts.rules.rule import INTERVAL_SECONDS, Group
+from alerts.rules.rulefile import rule_file
 
 CACHE = Path(__file__).parents[2] / ".cache/tools/bin"
 STEP = 30

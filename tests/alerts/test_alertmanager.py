@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from alerts import GROUPS
-from alerts.alertmanager import INHIBITIONS, alertmanager_example
-from alerts.rule import Alert
-from alerts.rulefile import labels_of
+from alerts.routing.alertmanager import INHIBITIONS, alertmanager_example
+from alerts.rules.rule import Alert
+from alerts.rules.rulefile import labels_of
 from demo.prometheus import alertmanager_configuration
 from tests.alerts.promtool import tool
 

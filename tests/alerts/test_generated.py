@@ -9,10 +9,10 @@ import yaml
 
 from alerts import ADAPTERS, GROUPS
 from alerts.__main__ import files, main
-from alerts.expression import DEVICE, GPU, POD, WORKLOAD
-from alerts.promql import formatted
-from alerts.rule import RUNBOOK, Alert, Recording
-from alerts.rulefile import annotations_of, labels_of
+from alerts.rules.expression import DEVICE, GPU, POD, WORKLOAD
+from alerts.rules.promql import formatted
+from alerts.rules.rule import RUNBOOK, Alert, Recording
+from alerts.rules.rulefile import annotations_of, labels_of
 from exporter.commands.metrics import sections
 from exporter.node.devices.fields.field import fields_by_name
 from tests.alerts.promtool import tool

@@ -3,9 +3,9 @@
 import pytest
 
 from alerts import GROUPS
-from alerts.efficiency import LOW
-from alerts.rule import RUNBOOK, Alert
-from alerts.rulefile import annotations_of, labels_of
+from alerts.alerting.efficiency import LOW
+from alerts.rules.rule import RUNBOOK, Alert
+from alerts.rules.rulefile import annotations_of, labels_of
 from exporter.cluster.kubernetes import overrides
 from tests.alerts.fleet import FLAVORS, Gpu, Node, Pod, always
 from tests.alerts.matrix import ALERT, ROWS, matrix, threshold_fixture

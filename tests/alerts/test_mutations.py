@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from alerts import ADAPTERS
-from alerts.rule import Group
+from alerts.rules.rule import Group
 from tests.alerts.fleet import FLAVORS
 from tests.alerts.matrix import (
     ALERT,

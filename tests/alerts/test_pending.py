@@ -3,8 +3,8 @@
 import pytest
 
 from alerts import GROUPS
-from alerts.rule import QUICK_INTERVAL_SECONDS, RUNBOOK, Alert
-from alerts.rulefile import labels_of
+from alerts.rules.rule import QUICK_INTERVAL_SECONDS, RUNBOOK, Alert
+from alerts.rules.rulefile import labels_of
 from tests.alerts.fleet import always, stored
 from tests.alerts.promtool import RuleFixture, run, write_rules, write_test
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.thresholds import IDLE
+from alerts.recorded.thresholds import IDLE
 from exporter.node.attribution.allocation import Allocation
 from exporter.node.attribution.matching.attribute import AllocationState, attribute
 from exporter.node.attribution.series.state_seconds import StateSeconds, device_state

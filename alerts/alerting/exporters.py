@@ -3,7 +3,7 @@
 GPUWatcherDown fires where no cluster watcher answers or is a scrape target, and where all that answer are standbys.
 """
 
-from alerts.rule import QUICK_INTERVAL_SECONDS, Alert, Area, Group, Notify, Severity
+from alerts.rules.rule import QUICK_INTERVAL_SECONDS, Alert, Area, Group, Notify, Severity
 
 NODE = "cluster, node"
 

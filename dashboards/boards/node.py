@@ -4,8 +4,8 @@ Activity, allocation, power and inventory of each GPU and MIG device. Its last r
 `health.py`.
 """
 
-from dashboards import health
 from dashboards import queries as q
+from dashboards.boards import health
 from dashboards.layout import PanelRow, SizedPanel, sized
 from dashboards.panels import datasource, graph, stat, table, timeline, variable
 from dashboards.queries import CLUSTER, NODE

@@ -4,8 +4,8 @@ How many GPUs there are, how many are allocated, how busy they are, pods with lo
 Its lower rows are in `breakdown.py`.
 """
 
-from dashboards import breakdown
 from dashboards import queries as q
+from dashboards.boards import breakdown
 from dashboards.layout import PanelRow, SizedPanel, sized
 from dashboards.panels import bars, datasource, graph, stat, table, variable
 from dashboards.queries import CLUSTER

@@ -4,7 +4,7 @@ Which pods have GPUs follows from their allocations, so that a cluster's other p
 here has the label `adapter`. Class and owner of a pod are not known: it has low utilization only when it is idle.
 """
 
-from alerts.rule import Group, Recording
+from alerts.rules.rule import Group, Recording
 
 ADAPTER = "kube-state-metrics"
 

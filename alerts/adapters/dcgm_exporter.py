@@ -6,7 +6,7 @@ pods have labels of their own. The unit follows from the name of a field, never 
 gpugauge exposes itself are left out, by UUID. What is recorded here has the label `adapter`.
 """
 
-from alerts.rule import Group, Recording
+from alerts.rules.rule import Group, Recording
 
 ADAPTER = "dcgm-exporter"
 

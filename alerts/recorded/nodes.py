@@ -4,7 +4,7 @@ Series of one node that two scrapes expose count once: `without` adds up what on
 the sums. A device that lacks a label which identifies it (UUID, node) is left out: GPUDeviceLabelsMissing names it.
 """
 
-from alerts.rule import Group, Recording
+from alerts.rules.rule import Group, Recording
 
 GPUS = """
 count by (cluster, node) (

@@ -3,9 +3,9 @@
 The watcher exposes, for each pending pod, since when and for which reason; here they are summed up per workload.
 """
 
-from alerts.expression import POD, WORKLOAD, by, one_by, threshold, with_pod_labels
-from alerts.rule import QUICK_INTERVAL_SECONDS, Alert, Area, Group, Notify, Recording, Severity
-from alerts.thresholds import PENDING_SECONDS
+from alerts.recorded.thresholds import PENDING_SECONDS
+from alerts.rules.expression import POD, WORKLOAD, by, one_by, threshold, with_pod_labels
+from alerts.rules.rule import QUICK_INTERVAL_SECONDS, Alert, Area, Group, Notify, Recording, Severity
 
 SINCE = "namespace_pod:gpu_pending_since_timestamp:seconds"
 OLDEST = "workload:gpu_pending_oldest:info"

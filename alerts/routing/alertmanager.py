@@ -5,8 +5,8 @@ An inhibition suppresses notifications of one alert while another one fires, whi
 
 from typing import Any
 
-from alerts.rule import Notify
-from alerts.yaml_text import HEADER, dump
+from alerts.rules.rule import Notify
+from alerts.rules.yaml_text import HEADER, dump
 
 EXAMPLE_RECEIVER = "http://alert-receiver.monitoring.svc:8080"
 

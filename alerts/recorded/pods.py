@@ -4,7 +4,7 @@ They read the allocations of the node exporter (`gpugauge_allocation_…`) and t
 the adapter rules record of other exporters under the same names.
 """
 
-from alerts.rule import Group, Recording
+from alerts.rules.rule import Group, Recording
 
 MOVED = """
 group by (cluster, node, gpu_namespace, gpu_pod) (

@@ -1,6 +1,6 @@
 """Recorded sums per cluster and per GPU model, made of those per node: what panels over a whole fleet read."""
 
-from alerts.rule import Group, Recording
+from alerts.rules.rule import Group, Recording
 
 _OF_CLUSTER = (
     ("cluster:gpus:count", "sum by (cluster) (node:gpus:count)"),

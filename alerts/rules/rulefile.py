@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from alerts.promql import formatted
-from alerts.rule import RUNBOOK, Alert, Group, Recording, Rule
-from alerts.yaml_text import HEADER, dump
+from alerts.rules.promql import formatted
+from alerts.rules.rule import RUNBOOK, Alert, Group, Recording, Rule
+from alerts.rules.yaml_text import HEADER, dump
 
 
 def rule_file(group: Group, runbook: str = RUNBOOK) -> str:

@@ -3,7 +3,7 @@
 Where a threshold is not recorded, alerts and dashboards use the default below.
 """
 
-from alerts.rule import Group, Recording
+from alerts.rules.rule import Group, Recording
 
 LOW_UTILIZATION = 0.3
 """Share of the window (15 minutes) that a pod's GPUs were busy, below which the pod has low utilization."""

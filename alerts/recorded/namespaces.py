@@ -5,7 +5,7 @@ once: `without` adds up what one of them has, and `max` takes one of the sums. W
 labels are those of the scrape target, and the exposed ones are `exported_…`.
 """
 
-from alerts.rule import Group, Recording
+from alerts.rules.rule import Group, Recording
 
 BUSY_SUM = """
 sum by (cluster, namespace) (

@@ -3,7 +3,7 @@
 It reads how busy each pod is from `pods.py`, and start, phase, overrides and exemptions from the watcher.
 """
 
-from alerts.rule import Alert, Area, Group, Notify, Recording, Severity
+from alerts.rules.rule import Alert, Area, Group, Notify, Recording, Severity
 
 THRESHOLD = """
 max by (cluster, namespace, pod) (

@@ -1,0 +1,1 @@
+"""Groups with the alerts, one module per subject."""

@@ -1,0 +1,1 @@
+"""Groups that record aggregates and thresholds, which alerts and dashboards read."""

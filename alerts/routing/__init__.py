@@ -1,0 +1,1 @@
+"""Configuration of Alertmanager: who is notified of which alert."""
