@@ -15,6 +15,8 @@ _BY_LABEL = (
     ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset"),
     ("notebook-name", "notebook"),
 )
+_QUEUED_GROUP = "kueue.x-k8s.io/pod-group-name"
+"""Kueue admits pods without a controller together that have the same value."""
 _HUB = "hub.jupyter.org/"
 _JOBSET = "jobset.sigs.k8s.io/jobset-name"
 _TRAINJOB_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -33,11 +35,14 @@ def workload_of(
 
     A pod without a controller, or whose controller is its node, is its own workload, of type `pod`, or `notebook` where
     JupyterHub made it. So is one whose reference no controller could have written: the API server takes any text there.
+    Pods without a controller that Kueue admits as a group are one workload, of type `podgroup`.
     `created` is the pod's creation in seconds since the epoch.
     """
     owner = next((each for each in owners or () if each.controller), None)
     if owner is None and _is_of_jupyterhub(labels):
         return name, "notebook"
+    if owner is None and _NAME.fullmatch(group := labels.get(_QUEUED_GROUP) or ""):
+        return group, "podgroup"
     if owner is None or owner.kind == "Node" or not (_NAME.fullmatch(owner.name) and _KIND.fullmatch(owner.kind)):
         return name, "pod"
     for label, workload_type in _BY_LABEL:

@@ -4,6 +4,7 @@ Libraries that most nodes do without are loaded only here, and only where they a
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ def open_sources(config: NodeConfig, devices: Source[Readings]) -> NodeSources:
     """The sources of this configuration. Raises ConfigError for a scenario that cannot be used."""
     kubelet, offer = _kubelet(config)
     jobs = JobFilesReader(config.jobs_folder) if config.jobs_folder else None
-    return NodeSources(devices, kubelet, jobs, _pods(config), _processes(config), offer, _claims(config))
+    return NodeSources(devices, kubelet, jobs, _pods(config), process_finder(config), offer, _claims(config))
 
 
 def _pods(config: NodeConfig) -> KnownPods | None:
@@ -73,8 +74,11 @@ def _kubelet(config: NodeConfig) -> tuple[Source[Allocations] | None, OfferReade
     return ScenarioKubelet(scenario, scenario.begins(time.time())), None
 
 
-def _processes(config: NodeConfig) -> ProcessFinder | None:
-    """Finds the pods of processes, where that is asked for: on this node, or in the simulated source's scenario."""
+def process_finder(config: NodeConfig, place: Callable[[Path], Path] = lambda path: path) -> ProcessFinder | None:
+    """Finds the pods of processes, where that is asked for: on this node, or in the simulated source's scenario.
+
+    `place` gives where a path of the node is.
+    """
     if not config.processes.read:
         return None
     if config.source == "simulated":
@@ -82,8 +86,9 @@ def _processes(config: NodeConfig) -> ProcessFinder | None:
 
         scenario = _scenario(config)
         return ScenarioProcessFinder(scenario, scenario.begins(time.time()))
-    folder, links = ProcFolder(config.processes.host_proc), ContainerLogLinks(config.processes.container_log_links)
-    return NodeProcessFinder(folder, links)
+    mounted = config.processes.host_proc
+    folder = ProcFolder(place(mounted) if mounted is not None else None, place(Path("/proc")))
+    return NodeProcessFinder(folder, ContainerLogLinks(place(config.processes.container_log_links)))
 
 
 def _scenario(config: NodeConfig) -> "Scenario":

@@ -55,6 +55,7 @@ def _reader_config(
         libdcgm=str(config.libdcgm) if config.libdcgm else None,
         bindings=str(config.bindings) if config.bindings else None,
         selections=config.selections,
+        processes=config.processes.read,
     )
 
 

@@ -15,6 +15,7 @@ from exporter.node.devices.readings.readings import Readings
 from exporter.node.doctor.node_root import NodeRoot
 from exporter.node.dra.knowledge import NO_KNOWLEDGE, DraKnowledge
 from exporter.node.pods.pod import NodePods
+from exporter.node.processes.use import ProcessPlaces
 from exporter.reason import Reason
 from exporter.source import SourceError
 
@@ -91,6 +92,8 @@ class Examination:
     """The device ids that the kubelet offers to pods; None where it does not say."""
     dra: DraExamination | None = None
     """None where the API server is not asked."""
+    processes: ProcessPlaces | SourceError | None = None
+    """Where the processes on the GPUs run; None where they are not read, or no source of the devices works."""
 
     @property
     def claims(self) -> DraKnowledge:

@@ -16,6 +16,7 @@ from exporter.node.doctor import (
     pods,
     port,
     privileges,
+    processes,
     sources,
 )
 from exporter.node.doctor.deadline import within
@@ -29,7 +30,7 @@ CHECKS: tuple[Check, ...] = tuple(
         area.CHECKS
         for area in (
             *(driver, device_files, libraries, privileges, sources, counters),
-            *(kubernetes, pods, claims, pod_labels, audit, port),
+            *(kubernetes, pods, claims, pod_labels, processes, audit, port),
         )
     )
 )

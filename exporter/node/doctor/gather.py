@@ -25,6 +25,7 @@ from exporter.node.doctor.attempts import attempt, candidates
 from exporter.node.doctor.deadline import within
 from exporter.node.doctor.examination import Examination, NativeLibrary
 from exporter.node.doctor.gather_claims import known_claims
+from exporter.node.doctor.gather_processes import process_places
 from exporter.node.doctor.node_root import NodeRoot
 from exporter.node.doctor.reasons import DoctorReason
 from exporter.node.pods.known_pods import KnownPods
@@ -68,6 +69,7 @@ def gather(config: NodeConfig, access: NodeAccess) -> Examination:
         attempt(each, command, access.source_seconds) for each in candidates(config, fields, engine, others)
     )
     kubelet, offered = _kubelet(config, access)
+    pods = _pods(config, access)
     return Examination(
         config=config,
         root=access.root,
@@ -79,8 +81,9 @@ def gather(config: NodeConfig, access: NodeAccess) -> Examination:
         attempts=attempts,
         kubelet=kubelet,
         offered=offered,
-        pods=_pods(config, access),
+        pods=pods,
         dra=known_claims(config, access.check_seconds, kubelet),
+        processes=process_places(config, access.root, access.check_seconds, attempts, pods),
     )
 
 

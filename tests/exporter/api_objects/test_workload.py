@@ -51,6 +51,9 @@ MINUTE = int(CREATED) // 60
         (None, {"app": "jupyterhub", "component": "singleuser-server"}, ("p", "notebook")),
         (None, {"hub.jupyter.org/username": "ann", "component": "singleuser-server"}, ("p", "notebook")),
         (None, {"app": "jupyterhub", "component": "hub"}, ("p", "pod")),
+        (None, {"kueue.x-k8s.io/pod-group-name": "pretrain"}, ("pretrain", "podgroup")),
+        (None, {"kueue.x-k8s.io/pod-group-name": "Pre_Train"}, ("p", "pod")),
+        (OwnerReference("Job", "j", controller=True), {"kueue.x-k8s.io/pod-group-name": "pretrain"}, ("j", "job")),
         (None, {"component": "singleuser-server"}, ("p", "pod")),
         (
             OwnerReference("Job", "j", controller=True),
