@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.rules.expression import DEVICE
+from alerts.rules.keys import DEVICE
 from demo.prometheus import PrometheusApi
 
-IDENTITY = tuple(DEVICE.split(", "))
+IDENTITY = DEVICE
 """The labels that identify a device."""
 
 

@@ -5,24 +5,25 @@ GPUWatcherDown fires where no cluster watcher answers or is a scrape target, and
 
 from alerts.rules.rule import QUICK_INTERVAL_SECONDS, Alert, Area, Group, Notify, Severity
 
-NODE = "cluster, node"
-
-EXPORTER_DOWN = f"""(
-  max by ({NODE}) (up{{job="gpugauge-node"}}) == 0
+EXPORTER_DOWN = """
+(
+  max by (cluster, node) (up{job="gpugauge-node"}) == 0
   or
   (
-    max by ({NODE}) (gpugauge_node_gpu_allocatable) > 0
-    unless on ({NODE}) up{{job="gpugauge-node"}}
-    unless on ({NODE}) gpugauge_device_info
+    max by (cluster, node) (gpugauge_node_gpu_allocatable) > 0
+    unless on (cluster, node) up{job="gpugauge-node"}
+    unless on (cluster, node) gpugauge_device_info
   )
 )
-unless on ({NODE}) gpugauge_node_maintenance"""
+unless on (cluster, node) gpugauge_node_maintenance
+"""
 """A scrape target that does not answer, or a node with GPUs that is no target and whose devices no exporter exposes.
 
 Nodes under maintenance are left out: a driver upgrade evicts the exporter on purpose.
 """
 
-WATCHER_DOWN = """group by (cluster) (present_over_time(up{job=~"gpugauge-node|gpugauge-cluster"}[1h]))
+WATCHER_DOWN = """
+group by (cluster) (present_over_time(up{job=~"gpugauge-node|gpugauge-cluster"}[1h]))
 unless on (cluster)
 (
   max by (cluster) (up{job="gpugauge-cluster"}) == 1
@@ -32,7 +33,8 @@ unless on (cluster)
     unless on (cluster)
     group by (cluster) (gpugauge_watch_last_sync_timestamp_seconds)
   )
-)"""
+)
+"""
 """A cluster that had any gpugauge target within the last hour, and where no watcher answers or all are standbys.
 
 One of two is enough. While a lease is introduced, a watcher without one, which exposes no `gpugauge_leader`, may be

@@ -3,56 +3,98 @@
 The watcher exposes, for each pending pod, since when and for which reason; here they are summed up per workload.
 """
 
-from alerts.recorded.thresholds import PENDING_SECONDS
-from alerts.rules.expression import POD, WORKLOAD, by, one_by, threshold, with_pod_labels
 from alerts.rules.rule import QUICK_INTERVAL_SECONDS, Alert, Area, Group, Notify, Recording, Severity
 
-SINCE = "namespace_pod:gpu_pending_since_timestamp:seconds"
-OLDEST = "workload:gpu_pending_oldest:info"
-BY_REASON = "workload:gpu_pending_pods_by_reason:count"
-REASON = by(f"{POD}, workload, workload_type, reason", with_pod_labels("gpugauge_pending_pod_reason", "pod"))
-
-OLDEST_REASON = one_by(
-    WORKLOAD,
-    f"{REASON}\n* on ({POD}) group_left ()\n(time() - min by ({POD}) ({SINCE}))",
+SINCE_OF_POD = """
+min by (cluster, namespace, pod, workload, workload_type) (
+  label_replace(
+    label_replace(
+      gpugauge_pending_pod_since_timestamp_seconds,
+      "namespace", "$1", "gpu_namespace", "(.*)"
+    ),
+    "pod", "$1", "gpu_pod", "(.*)"
+  )
 )
+"""
+
+PODS = """
+count by (cluster, namespace, workload, workload_type) (namespace_pod:gpu_pending_since_timestamp:seconds)
+"""
+
+SINCE = """
+min by (cluster, namespace, workload, workload_type) (namespace_pod:gpu_pending_since_timestamp:seconds)
+"""
+
+PODS_BY_REASON = """
+count by (cluster, namespace, workload, workload_type, reason) (
+  max by (cluster, namespace, pod, workload, workload_type, reason) (
+    label_replace(
+      label_replace(
+        gpugauge_pending_pod_reason,
+        "namespace", "$1", "gpu_namespace", "(.*)"
+      ),
+      "pod", "$1", "gpu_pod", "(.*)"
+    )
+  )
+)
+"""
+
+OLDEST = """
+topk by (cluster, namespace, workload, workload_type) (1,
+  max by (cluster, namespace, pod, workload, workload_type, reason) (
+    label_replace(
+      label_replace(
+        gpugauge_pending_pod_reason,
+        "namespace", "$1", "gpu_namespace", "(.*)"
+      ),
+      "pod", "$1", "gpu_pod", "(.*)"
+    )
+  )
+  * on (cluster, namespace, pod) group_left ()
+  (time() - min by (cluster, namespace, pod) (namespace_pod:gpu_pending_since_timestamp:seconds))
+)
+"""
 """The pod of each workload that is pending longest, with its reason. The value is how long, in seconds."""
 
+PENDING = """
+(time() - workload:gpu_pending_since_timestamp:seconds)
+> on () group_left ()
+(max(global:gpugauge_threshold:value{alert="GPUWorkloadPending"}) or vector(900))
+"""
 
-def _of_workload(series: str) -> str:
-    """A template pipeline that queries the series for the workload of the alert."""
-    selection = f"{series}{{cluster=%q,namespace=%q,workload=%q,workload_type=%q}}"
-    labels = " ".join(f"$labels.{label}" for label in WORKLOAD.split(", "))
-    return f'printf "{selection}" {labels} | query'
-
-
-_PODS = f"{{{{ with {_of_workload('workload:gpu_pending_pods:count')} }}}}{{{{ . | first | value }}}}{{{{ end }}}}"
-_REASON = f'{{{{ with {_of_workload(OLDEST)} }}}}{{{{ . | first | label "reason" }}}}{{{{ end }}}}'
-_POD = f'{{{{ with {_of_workload(OLDEST)} }}}}{{{{ . | first | label "pod" }}}}{{{{ end }}}}'
+_PODS = (
+    """{{ with printf "workload:gpu_pending_pods:count{cluster=%q,namespace=%q,workload=%q,workload_type=%q}" """
+    """$labels.cluster $labels.namespace $labels.workload $labels.workload_type | query }}"""
+    """{{ . | first | value }}{{ end }}"""
+)
+_REASON = (
+    """{{ with printf "workload:gpu_pending_oldest:info{cluster=%q,namespace=%q,workload=%q,workload_type=%q}" """
+    """$labels.cluster $labels.namespace $labels.workload $labels.workload_type | query }}"""
+    """{{ . | first | label "reason" }}{{ end }}"""
+)
+_POD = (
+    """{{ with printf "workload:gpu_pending_oldest:info{cluster=%q,namespace=%q,workload=%q,workload_type=%q}" """
+    """$labels.cluster $labels.namespace $labels.workload $labels.workload_type | query }}"""
+    """{{ . | first | label "pod" }}{{ end }}"""
+)
 _COUNTS = (
-    f'{{{{ range $i, $s := {_of_workload(BY_REASON)} | sortByLabel "reason" }}}}'
-    "{{ if $i }}, {{ end }}{{ .Value }} {{ .Labels.reason }}{{ end }}"
+    """{{ range $i, $s := printf """
+    """"workload:gpu_pending_pods_by_reason:count{cluster=%q,namespace=%q,workload=%q,workload_type=%q}" """
+    """$labels.cluster $labels.namespace $labels.workload $labels.workload_type | query | sortByLabel "reason" }}"""
+    """{{ if $i }}, {{ end }}{{ .Value }} {{ .Labels.reason }}{{ end }}"""
 )
 
 GROUP = Group(
     "gpugauge-pending",
     (
-        Recording(
-            SINCE,
-            by(
-                f"{POD}, workload, workload_type",
-                with_pod_labels("gpugauge_pending_pod_since_timestamp_seconds", "pod"),
-                "min",
-            ),
-        ),
-        Recording("workload:gpu_pending_pods:count", f"count by ({WORKLOAD}) ({SINCE})"),
-        Recording("workload:gpu_pending_since_timestamp:seconds", f"min by ({WORKLOAD}) ({SINCE})"),
-        Recording(BY_REASON, f"count by ({WORKLOAD}, reason) (\n  {REASON}\n)"),
-        Recording(OLDEST, OLDEST_REASON),
+        Recording("namespace_pod:gpu_pending_since_timestamp:seconds", SINCE_OF_POD),
+        Recording("workload:gpu_pending_pods:count", PODS),
+        Recording("workload:gpu_pending_since_timestamp:seconds", SINCE),
+        Recording("workload:gpu_pending_pods_by_reason:count", PODS_BY_REASON),
+        Recording("workload:gpu_pending_oldest:info", OLDEST),
         Alert(
             "GPUWorkloadPending",
-            f"(time() - workload:gpu_pending_since_timestamp:seconds) > on () group_left () "
-            f"{threshold('GPUWorkloadPending', PENDING_SECONDS)}",
+            PENDING,
             Severity.WARNING,
             Area.CAPACITY,
             Notify.TICKET,

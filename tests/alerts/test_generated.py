@@ -9,7 +9,8 @@ import yaml
 
 from alerts import ADAPTERS, GROUPS
 from alerts.__main__ import files, main
-from alerts.rules.expression import DEVICE, GPU, POD, WORKLOAD
+from alerts.recorded import thresholds
+from alerts.rules.keys import DEVICE, GPU, POD, WORKLOAD
 from alerts.rules.promql import formatted
 from alerts.rules.rule import RUNBOOK, Alert, Recording
 from alerts.rules.rulefile import annotations_of, labels_of
@@ -173,6 +174,18 @@ DOCUMENTED = {
 """What the adapter for dcgm-exporter records so that queries of the documents give the same with either exporter."""
 
 
+def test_the_default_of_a_threshold_is_the_value_that_is_recorded():
+    """What alerts use where no threshold is recorded is written in their expressions, as everything else is."""
+    recorded = {dict(rule.labels)["alert"]: rule.expr for rule in thresholds.GROUP.rules if isinstance(rule, Recording)}
+    defaults = [
+        pair
+        for rule in RULES
+        for pair in re.findall(r'threshold:value\{alert="(\w+)"\}\) or (vector\([0-9.]+\))', formatted(rule.expr))
+    ]
+    assert {alert for alert, _ in defaults} == set(recorded)
+    assert [(alert, default) for alert, default in defaults if default != recorded[alert]] == []
+
+
 def test_every_grouping_and_join_keeps_the_cluster():
     for rule in RULES:
         labels = grouping_labels(rule.expr)
@@ -181,7 +194,7 @@ def test_every_grouping_and_join_keeps_the_cluster():
 
 def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
     """Except in the adapter for dcgm-exporter, which has no other, and `job` where an alert names the scrape."""
-    keys = {label for keys in (DEVICE, GPU, POD, WORKLOAD) for label in keys.split(", ")}
+    keys = {*DEVICE, *GPU, *POD, *WORKLOAD}
     more = {"gpu", "model", "container", "workload_class", "reason", "phase"}
     own = {"gpu_namespace", "gpu_pod", "gpu_container", "gpu_pod_uid"}
     of_adapters = {rule.name for group in ADAPTERS for rule in group.rules}
