@@ -8,7 +8,8 @@ import argparse
 from pathlib import Path
 
 from alerts import ADAPTERS, GROUPS
-from alerts.routing.alertmanager import alertmanager_example
+from alerts.routing import configuration, resource
+from alerts.routing.message_templates import TEMPLATES
 from alerts.rules.cluster_label import CLUSTER_LABEL, with_cluster_label
 from alerts.rules.rule import RUNBOOK
 from alerts.rules.rulefile import prometheus_rule, rule_file
@@ -31,7 +32,17 @@ def files(runbook: str = RUNBOOK, cluster_label: str = CLUSTER_LABEL) -> dict[st
         },
     }
     renamed = {name: with_cluster_label(text, cluster_label) for name, text in {**rules, **resources}.items()}
-    return {**renamed, "alertmanager/example.yaml": alertmanager_example()}
+    return {**renamed, **routing()}
+
+
+def routing() -> dict[str, str]:
+    """Return the text of the files for Alertmanager, by their path below the output folder."""
+    return {
+        "alertmanager/example.yaml": configuration.example(),
+        "alertmanager/fragment.yaml": configuration.fragment(),
+        "alertmanager/gpugauge.tmpl": TEMPLATES,
+        "alertmanager/alertmanagerconfig.yaml": resource.alertmanager_config(),
+    }
 
 
 def main(arguments: list[str] | None = None) -> None:

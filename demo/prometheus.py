@@ -89,20 +89,26 @@ def command(executable: str, config: Path, data: Path, port: int) -> list[str]:
 
 
 def alertmanager_configuration(receiver: str, wait: str = "1s") -> str:
-    """Write the generated routing example with its webhooks below the address `receiver` and short group waits."""
+    """Write the generated routing example with a webhook below the address `receiver` for each receiver.
+
+    Messages are sent at any time of day, without the example's waits. `gpu-digest` becomes `<receiver>/digest`.
+    """
     text = (GENERATED / "alertmanager" / "example.yaml").read_text(encoding="utf-8")
     config = yaml.safe_load(text)
-    _shorten_waits(config["route"], wait)
-    for entry in config["receivers"]:
-        for webhook in entry.get("webhook_configs", ()):
-            webhook["url"] = f"{receiver}/{webhook['url'].rpartition('/')[2]}"
+    _send_at_once(config["route"], wait)
+    config["receivers"] = [
+        {"name": (name := entry["name"]), "webhook_configs": [{"url": f"{receiver}/{name.removeprefix('gpu-')}"}]}
+        for entry in config["receivers"]
+    ]
+    del config["templates"]
     return yaml.safe_dump(config, sort_keys=False)
 
 
-def _shorten_waits(route: dict[str, Any], wait: str) -> None:
+def _send_at_once(route: dict[str, Any], wait: str) -> None:
     route["group_wait"] = route["group_interval"] = wait
+    route.pop("active_time_intervals", None)
     for inner in route.get("routes", ()):
-        _shorten_waits(inner, wait)
+        _send_at_once(inner, wait)
 
 
 def alertmanager_command(executable: str, config: Path, data: Path, port: int) -> list[str]:

@@ -41,10 +41,14 @@ class WebhookReceiver:
         with self._lock:
             self._posts = [*self._posts[-MAX_POSTS + 1 :], (route, post)]
 
+    def posts(self) -> list[tuple[str, dict[str, Any]]]:
+        """Everything that was posted, as (route, post)."""
+        with self._lock:
+            return list(self._posts)
+
     def alerts(self) -> list[tuple[str, dict[str, Any]]]:
         """Every alert that was posted, as (route, alert)."""
-        with self._lock:
-            return [(route, alert) for route, post in self._posts for alert in post["alerts"]]
+        return [(route, alert) for route, post in self.posts() for alert in post["alerts"]]
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -39,7 +39,7 @@ def test_writing_elsewhere_gives_the_same_files_and_removes_rules_of_groups_that
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules/gone.yaml").touch()
     main(["--output", str(tmp_path), "--runbook", "https://example.com/book"])
-    written = {str(p.relative_to(tmp_path)): p.read_text() for p in tmp_path.rglob("*.yaml")}
+    written = {str(p.relative_to(tmp_path)): p.read_text() for p in tmp_path.rglob("*.*")}
     assert written == files("https://example.com/book")
     (group,) = yaml.safe_load(written["rules/exporters.yaml"])["groups"]
     addresses = [rule["annotations"]["runbook_url"] for rule in group["rules"]]
