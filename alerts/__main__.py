@@ -1,7 +1,7 @@
 """Generates gpugauge's rule files, the same rules as a PrometheusRule, and an example Alertmanager configuration.
 
-`python -m alerts [--output FOLDER] [--runbook ADDRESS] [--cluster-label NAME]`; rule files in the folder that belong to
-no group are removed.
+`python -m alerts [--output FOLDER] [--runbook ADDRESS] [--grafana ADDRESS] [--cluster-label NAME]`; rule files in the
+folder that belong to no group are removed.
 """
 
 import argparse
@@ -11,23 +11,20 @@ from alerts import ADAPTERS, GROUPS
 from alerts.routing import configuration, resource
 from alerts.routing.message_templates import TEMPLATES
 from alerts.rules.cluster_label import CLUSTER_LABEL, with_cluster_label
-from alerts.rules.rule import RUNBOOK
+from alerts.rules.rule import LINKS, RUNBOOK, Links
 from alerts.rules.rulefile import prometheus_rule, rule_file
 
 
-def files(runbook: str = RUNBOOK, cluster_label: str = CLUSTER_LABEL) -> dict[str, str]:
+def files(links: Links = LINKS, cluster_label: str = CLUSTER_LABEL) -> dict[str, str]:
     """Return the text of every generated file, by its path below the output folder.
 
-    `runbook` is the address of the runbook that the alerts link to, `cluster_label` the label that tells clusters
-    apart.
+    `links` are the addresses that the alerts link to, `cluster_label` the label that tells clusters apart.
     """
-    rules = {f"rules/{group.name.removeprefix('gpugauge-')}.yaml": rule_file(group, runbook) for group in GROUPS}
+    rules = {f"rules/{group.name.removeprefix('gpugauge-')}.yaml": rule_file(group, links) for group in GROUPS}
     resources = {
-        "prometheusrule.yaml": prometheus_rule(tuple(group for group in GROUPS if group not in ADAPTERS), runbook),
+        "prometheusrule.yaml": prometheus_rule(tuple(group for group in GROUPS if group not in ADAPTERS), links),
         **{
-            f"prometheusrule-{group.name.removeprefix('gpugauge-')}.yaml": prometheus_rule(
-                (group,), runbook, group.name
-            )
+            f"prometheusrule-{group.name.removeprefix('gpugauge-')}.yaml": prometheus_rule((group,), links, group.name)
             for group in ADAPTERS
         },
     }
@@ -50,9 +47,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m alerts", description=__doc__.partition("\n")[0])
     parser.add_argument("--output", type=Path, default=Path("deploy/generated"), help="folder to write below")
     parser.add_argument("--runbook", default=RUNBOOK, help="address of the runbook that alerts link to")
+    parser.add_argument("--grafana", default="", help="address of Grafana, before the paths of dashboards")
     parser.add_argument("--cluster-label", default=CLUSTER_LABEL, help="label that tells clusters apart, in the rules")
     options = parser.parse_args(arguments)
-    wanted = files(options.runbook, options.cluster_label)
+    wanted = files(Links(options.runbook, options.grafana.rstrip("/")), options.cluster_label)
     for name, text in wanted.items():
         path = options.output / name
         path.parent.mkdir(parents=True, exist_ok=True)

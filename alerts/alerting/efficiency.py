@@ -3,7 +3,7 @@
 It reads how busy each pod is from `pods.py`, and start, phase, overrides and exemptions from the watcher.
 """
 
-from alerts.rules.rule import Alert, Area, Group, Notify, Recording, Severity
+from alerts.rules.rule import Alert, AlertFamily, Area, DashboardUid, Group, Notify, Recording, Severity
 
 THRESHOLD = """
 max by (cluster, namespace, pod) (
@@ -85,6 +85,8 @@ GROUP = Group(
             ),
             for_="5m",
             keep_firing_for="10m",
+            family=AlertFamily.UTILIZATION,
+            dashboard=DashboardUid.WORKLOAD,
         ),
     ),
 )

@@ -3,7 +3,7 @@
 GPUWatcherDown fires where no cluster watcher answers or is a scrape target, and where all that answer are standbys.
 """
 
-from alerts.rules.rule import QUICK_INTERVAL_SECONDS, Alert, Area, Group, Notify, Severity
+from alerts.rules.rule import QUICK_INTERVAL_SECONDS, Alert, AlertFamily, Area, DashboardUid, Group, Notify, Severity
 
 EXPORTER_DOWN = """
 (
@@ -66,6 +66,8 @@ GROUP = Group(
             ),
             for_="10m",
             keep_firing_for="5m",
+            family=AlertFamily.EXPORTER,
+            dashboard=DashboardUid.EXPORTER,
         ),
         Alert(
             "GPUWatcherDown",
@@ -80,6 +82,8 @@ GROUP = Group(
             ),
             for_="10m",
             keep_firing_for="5m",
+            family=AlertFamily.WATCHER,
+            dashboard=DashboardUid.EXPORTER,
         ),
         Alert(
             "GPUDeviceLabelsMissing",
@@ -95,6 +99,8 @@ GROUP = Group(
             ),
             for_="10m",
             keep_firing_for="5m",
+            family=AlertFamily.EXPORTER,
+            dashboard=DashboardUid.EXPORTER,
         ),
     ),
     interval=QUICK_INTERVAL_SECONDS,

@@ -3,7 +3,17 @@
 The watcher exposes, for each pending pod, since when and for which reason; here they are summed up per workload.
 """
 
-from alerts.rules.rule import QUICK_INTERVAL_SECONDS, Alert, Area, Group, Notify, Recording, Severity
+from alerts.rules.rule import (
+    QUICK_INTERVAL_SECONDS,
+    Alert,
+    AlertFamily,
+    Area,
+    DashboardUid,
+    Group,
+    Notify,
+    Recording,
+    Severity,
+)
 
 SINCE_OF_POD = """
 min by (cluster, namespace, pod, workload, workload_type) (
@@ -109,6 +119,8 @@ GROUP = Group(
             ),
             for_="1m",
             keep_firing_for="5m",
+            family=AlertFamily.PENDING,
+            dashboard=DashboardUid.WORKLOAD,
             annotations=(("reason", _REASON), ("pods", _PODS)),
         ),
     ),

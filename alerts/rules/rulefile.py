@@ -3,16 +3,23 @@
 from typing import Any
 
 from alerts.rules.promql import formatted
-from alerts.rules.rule import RUNBOOK, Alert, Group, Recording, Rule
+from alerts.rules.rule import LINKS, Alert, Group, Links, Notify, Recording, Rule
 from alerts.rules.yaml_text import HEADER, dump
 
+NOTIFY_OF_A_PAGE = (
+    """{{ with printf "last_over_time(gpugauge_node_maintenance{reason='planned',cluster=%q,node=%q}[20m])" """
+    """$labels.cluster $labels.node | query }}digest{{ else }}page{{ end }}"""
+)
+"""The label of an alert with notify="page". It asks twenty minutes back, so that an outage of the watcher during
+planned maintenance does not page; an alert without a node always pages."""
 
-def rule_file(group: Group, runbook: str = RUNBOOK) -> str:
+
+def rule_file(group: Group, links: Links = LINKS) -> str:
     """Return one group as the text of a file for `rule_files:`."""
-    return HEADER + dump({"groups": [_group(group, runbook)]})
+    return HEADER + dump({"groups": [_group(group, links)]})
 
 
-def prometheus_rule(groups: tuple[Group, ...], runbook: str = RUNBOOK, name: str = "gpugauge") -> str:
+def prometheus_rule(groups: tuple[Group, ...], links: Links = LINKS, name: str = "gpugauge") -> str:
     """Return the groups as the text of one PrometheusRule of that name."""
     return HEADER + dump(
         {
@@ -22,37 +29,52 @@ def prometheus_rule(groups: tuple[Group, ...], runbook: str = RUNBOOK, name: str
                 "name": name,
                 "labels": {"app.kubernetes.io/name": "gpugauge", "app.kubernetes.io/component": "rules"},
             },
-            "spec": {"groups": [_group(group, runbook) for group in groups]},
+            "spec": {"groups": [_group(group, links) for group in groups]},
         }
     )
 
 
 def labels_of(alert: Alert) -> dict[str, str]:
-    """Return the labels that every instance of the alert has, for routing. Prometheus adds those of the expression."""
+    """Return the labels that every instance of the alert has, for routing. Prometheus adds those of the expression.
+
+    In planned maintenance of its node an alert that is a page has notify="digest" instead.
+    """
     return {
         "severity": alert.severity.value,
         "component": "gpu",
         "area": alert.area.value,
+        "family": alert.family.value,
         "notify": alert.notify.value,
     }
 
 
-def annotations_of(alert: Alert, runbook: str) -> dict[str, str]:
-    """Return the annotations of an alert. `runbook` is the address of the runbook; each alert is a heading in it."""
+def annotations_of(alert: Alert, links: Links = LINKS) -> dict[str, str]:
+    """Return the annotations of an alert. Each alert is a heading in the runbook."""
     return {
         "summary": alert.summary,
         "description": alert.description,
         **dict(alert.annotations),
-        "runbook_url": f"{runbook}#{alert.name.lower()}",
+        "runbook_url": f"{links.runbook}#{alert.name.lower()}",
+        "dashboard_url": f"{links.grafana}{_dashboard(alert)}",
     }
 
 
-def _group(group: Group, runbook: str) -> dict[str, Any]:
-    rules = [_rule(rule, runbook) for rule in group.rules]
+def _dashboard(alert: Alert) -> str:
+    chosen = "&".join(f"var-{name}={{{{ $labels.{name} | urlquery }}}}" for name in alert.dashboard.variables)
+    return f"/d/{alert.dashboard}?{chosen}"
+
+
+def _labels_in_file(alert: Alert) -> dict[str, str]:
+    labels = labels_of(alert)
+    return {**labels, "notify": NOTIFY_OF_A_PAGE} if alert.notify is Notify.PAGE else labels
+
+
+def _group(group: Group, links: Links) -> dict[str, Any]:
+    rules = [_rule(rule, links) for rule in group.rules]
     return {"name": group.name, "interval": f"{group.interval}s", "rules": rules}
 
 
-def _rule(rule: Rule, runbook: str) -> dict[str, Any]:
+def _rule(rule: Rule, links: Links) -> dict[str, Any]:
     match rule:
         case Recording():
             return {
@@ -64,8 +86,8 @@ def _rule(rule: Rule, runbook: str) -> dict[str, Any]:
             return {
                 "alert": rule.name,
                 "expr": formatted(rule.expr),
-                "for": rule.for_,
+                **({"for": rule.for_} if rule.for_ else {}),
                 **({"keep_firing_for": rule.keep_firing_for} if rule.keep_firing_for else {}),
-                "labels": labels_of(rule),
-                "annotations": annotations_of(rule, runbook),
+                "labels": _labels_in_file(rule),
+                "annotations": annotations_of(rule, links),
             }

@@ -8,9 +8,10 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote_plus
 
 from alerts import GROUPS
-from alerts.rules.rule import INTERVAL_SECONDS, Group
+from alerts.rules.rule import INTERVAL_SECONDS, Alert, Group
 from alerts.rules.rulefile import rule_file
 
 CACHE = Path(__file__).parents[2] / ".cache/tools/bin"
@@ -68,6 +69,12 @@ class RuleFixture:
     def expect_alerts(self, alert: str, minute: float, *found: tuple[Labels, Labels]) -> None:
         """Expect exactly these alerts (labels, annotations) to fire at that minute."""
         self.alerts.append((alert, minute, list(found)))
+
+
+def dashboard_of(alert: Alert, labels: Labels) -> str:
+    """The annotation `dashboard_url` of an instance of the alert with these labels."""
+    chosen = "&".join(f"var-{name}={quote_plus(labels.get(name, ''))}" for name in alert.dashboard.variables)
+    return f"/d/{alert.dashboard}?{chosen}"
 
 
 def selector(name: str, labels: Labels) -> str:

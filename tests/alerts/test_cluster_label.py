@@ -30,7 +30,7 @@ def test_the_search_finds_every_use_of_the_label_in_an_expression_and_nothing_el
 
 def test_the_search_changes_no_word_of_a_text_but_the_label():
     for alert in (rule for rule in RULES if isinstance(rule, Alert)):
-        for text in annotations_of(alert, "x").values():
+        for text in annotations_of(alert).values():
             inside = re.findall(r"\{\{.*?\}\}", text)
             outside = re.sub(r"\{\{.*?\}\}", "", text)
             assert with_cluster_label(outside, LABEL) == outside

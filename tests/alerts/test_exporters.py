@@ -192,6 +192,7 @@ def test_the_texts_name_node_and_cluster(tmp_path):
             "of its GPUs are unknown."
         ),
         "runbook_url": f"{RUNBOOK}#gpuexporterdown",
+        "dashboard_url": "/d/gpu-exporter?var-cluster=west",
     }
     fixture.expect_alerts(DOWN, 12, ({**labels_of(rules[DOWN]), "cluster": "west", "node": "node-1"}, down))
     watcher = {
@@ -201,6 +202,7 @@ def test_the_texts_name_node_and_cluster(tmp_path):
             "classes and exemptions of GPU pods are unknown, and alerts that depend on them do not fire."
         ),
         "runbook_url": f"{RUNBOOK}#gpuwatcherdown",
+        "dashboard_url": "/d/gpu-exporter?var-cluster=west",
     }
     fixture.expect_alerts(WATCHER, 12, ({**labels_of(rules[WATCHER]), "cluster": "west"}, watcher))
     _check(tmp_path, fixture)

@@ -12,8 +12,8 @@ from alerts.__main__ import files, main
 from alerts.recorded import thresholds
 from alerts.rules.keys import DEVICE, GPU, POD, WORKLOAD
 from alerts.rules.promql import formatted
-from alerts.rules.rule import RUNBOOK, Alert, Recording
-from alerts.rules.rulefile import annotations_of, labels_of
+from alerts.rules.rule import Alert, Links, Recording
+from alerts.rules.rulefile import NOTIFY_OF_A_PAGE, annotations_of, labels_of
 from exporter.commands.metrics import sections
 from exporter.node.devices.fields.field import fields_by_name
 from tests.alerts.promtool import tool
@@ -38,12 +38,13 @@ def test_the_committed_files_are_current():
 def test_writing_elsewhere_gives_the_same_files_and_removes_rules_of_groups_that_are_gone(tmp_path):
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules/gone.yaml").touch()
-    main(["--output", str(tmp_path), "--runbook", "https://example.com/book"])
+    main(["--output", str(tmp_path), "--runbook", "https://example.com/book", "--grafana", "https://g/"])
     written = {str(p.relative_to(tmp_path)): p.read_text() for p in tmp_path.rglob("*.*")}
-    assert written == files("https://example.com/book")
+    assert written == files(Links("https://example.com/book", "https://g"))
     (group,) = yaml.safe_load(written["rules/exporters.yaml"])["groups"]
     addresses = [rule["annotations"]["runbook_url"] for rule in group["rules"]]
     assert "https://example.com/book#gpuwatcherdown" in addresses
+    assert all(rule["annotations"]["dashboard_url"].startswith("https://g/d/gpu-") for rule in group["rules"])
 
 
 def test_promtool_accepts_the_rule_files_without_a_warning():
@@ -83,10 +84,11 @@ def test_a_file_has_every_part_of_its_rules():
     for rule in RULES:
         assert formatted(rule.expr) in [found["expr"] for found in loaded[rule.name]]
     for alert in ALERTS:
-        assert loaded[alert.name][0]["labels"] == labels_of(alert)
-        assert loaded[alert.name][0]["for"] == alert.for_
+        page = {"notify": NOTIFY_OF_A_PAGE} if alert.notify == "page" else {}
+        assert loaded[alert.name][0]["labels"] == {**labels_of(alert), **page}
+        assert loaded[alert.name][0].get("for", "") == alert.for_
         assert loaded[alert.name][0].get("keep_firing_for", "") == alert.keep_firing_for
-        assert set(loaded[alert.name][0]["annotations"]) >= {"summary", "description", "runbook_url"}
+        assert set(loaded[alert.name][0]["annotations"]) >= {"summary", "description", "runbook_url", "dashboard_url"}
 
 
 def test_expressions_and_texts_are_in_the_files_as_they_were_written():
@@ -94,7 +96,7 @@ def test_expressions_and_texts_are_in_the_files_as_they_were_written():
     content = "".join(text.replace("''", "'") for name, text in files().items() if name.startswith("rules/"))
     for rule in RULES:
         expression = formatted(rule.expr)
-        texts = [expression, *annotations_of(rule, RUNBOOK).values()] if isinstance(rule, Alert) else [expression]
+        texts = [expression, *annotations_of(rule).values()] if isinstance(rule, Alert) else [expression]
         for line in "\n".join(texts).splitlines():
             assert line.strip() in content, rule.name
 
@@ -102,7 +104,16 @@ def test_expressions_and_texts_are_in_the_files_as_they_were_written():
 def test_one_alert_name_has_one_severity_and_none_is_info():
     names = [alert.name for alert in ALERTS]
     assert len(names) == len(set(names))
-    assert all(alert.severity in ("critical", "warning") for alert in ALERTS)
+    assert all(alert.severity in ("critical", "warning") or alert.name == "GPUAlertingWatchdog" for alert in ALERTS)
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_the_link_to_a_dashboard_is_filled_from_labels_that_the_alert_has(alert):
+    """Those of its expression; `cluster` is there where clusters are told apart."""
+    address = annotations_of(alert)["dashboard_url"]
+    assert re.fullmatch(r"/d/gpu-[a-z]+\?(&?var-(\w+)=\{\{ \$labels\.(\2) \| urlquery \}\})+", address)
+    for label in set(alert.dashboard.variables) - {"cluster"}:
+        assert f"$labels.{label}" in alert.summary + alert.description, f"{alert.name} never speaks of its {label}"
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
@@ -111,7 +122,7 @@ def test_every_alert_has_a_heading_in_the_runbook_that_its_address_ends_in(alert
     section = re.search(rf"^## {alert.name}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     assert section, f"docs/runbook.md has no heading {alert.name}"
     assert all(f"**{part}.**" in section[1] for part in ("Meaning", "Confirm", "Do"))
-    assert annotations_of(alert, "x")["runbook_url"] == f"x#{alert.name.lower()}"
+    assert annotations_of(alert, Links("x"))["runbook_url"] == f"x#{alert.name.lower()}"
     assert f"Severity {alert.severity}, notify {alert.notify}, area {alert.area}" in section[1]
 
 

@@ -71,8 +71,9 @@ def test_the_alert_has_the_labels_of_the_owner_and_its_text_has_the_measured_val
             "15 minutes, below the threshold of 25%."
         ),
         "runbook_url": f"{RUNBOOK}#gpupodlowutilization",
+        "dashboard_url": "/d/gpu-workload?var-cluster=west&var-namespace=own-false-text&var-workload=job-p",
     }
-    assert set(text) == set(annotations_of(alert, RUNBOOK))
+    assert set(text) == set(annotations_of(alert))
     fixture.expect_alerts(ALERT, 40, (labels, text))
     path = write_test(tmp_path / "test.json", write_rules(tmp_path), [fixture])
     assert run(path)[path] == ""

@@ -6,7 +6,7 @@ from alerts import GROUPS
 from alerts.rules.rule import QUICK_INTERVAL_SECONDS, RUNBOOK, Alert
 from alerts.rules.rulefile import labels_of
 from tests.alerts.fleet import always, stored
-from tests.alerts.promtool import RuleFixture, run, write_rules, write_test
+from tests.alerts.promtool import RuleFixture, dashboard_of, run, write_rules, write_test
 
 pytestmark = pytest.mark.prometheus
 
@@ -171,6 +171,7 @@ def test_a_name_with_quotes_and_braces_is_shown_as_it_is_and_queries_nothing_els
     owner = {"workload": hostile, "workload_type": "job'"}
     expected = []
     for namespace, reason in (("team-a", "taint"), ("team-b", "volume")):
+        labels = {**labels_of(alert), "cluster": "west", "namespace": namespace, **owner}
         text = {
             "summary": f"job' {namespace}/{hostile} has been pending for 25m 0s.",
             "description": (
@@ -180,8 +181,9 @@ def test_a_name_with_quotes_and_braces_is_shown_as_it_is_and_queries_nothing_els
             "reason": reason,
             "pods": "1",
             "runbook_url": f"{RUNBOOK}#gpuworkloadpending",
+            "dashboard_url": dashboard_of(alert, labels),
         }
-        expected.append(({**labels_of(alert), "cluster": "west", "namespace": namespace, **owner}, text))
+        expected.append((labels, text))
     fixture.expect_alerts(ALERT, 25, *expected)
     _check(tmp_path, fixture)
 
@@ -204,6 +206,7 @@ def test_the_text_names_the_reason_of_the_oldest_pod_and_counts_all(tmp_path):
         "reason": "insufficient_gpu",
         "pods": "3",
         "runbook_url": f"{RUNBOOK}#gpuworkloadpending",
+        "dashboard_url": dashboard_of(alert, labels),
     }
     fixture.expect_alerts(ALERT, 25, (labels, text))
     _check(tmp_path, fixture)

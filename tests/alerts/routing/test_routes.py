@@ -73,7 +73,8 @@ def taken_over(fragment):
 @pytest.mark.parametrize("team", ["", *TEAMS, "another"])
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 def test_every_alert_of_every_team_reaches_its_receivers(file, alert, team):
-    labels = {"alertname": alert.name, **labels_of(alert), "cluster": "west"} | ({"team": team} if team else {})
+    labels = {"alertname": alert.name, **labels_of(alert), "notify": str(alert.notify), "cluster": "west"}
+    labels |= {"team": team} if team else {}
     assert routed(file, labels) == expected(labels)
 
 
