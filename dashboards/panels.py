@@ -13,7 +13,9 @@ from grafanalib._gen import DashboardEncoder
 
 from dashboards.grafana_model import DATASOURCE, Json, to_grafana_model
 from dashboards.layout import COLUMNS, GridBox, PanelRow, below, flow, panel_id
-from dashboards.queries import FIRING
+from dashboards.links import CLUSTER_OF_LINKS
+from dashboards.queries import FIRING, with_cluster_of_links
+from dashboards.states import ANY_VALUE
 from dashboards.style import (
     GAP_MILLISECONDS,
     NATURAL_ORDER,
@@ -39,20 +41,23 @@ from dashboards.style import (
 def stat(
     title: str, description: str, unit: Unit, expr: str, states: tuple[ValueState, ...] = (), link: str = ""
 ) -> Any:
-    """Show one number: with `states`, colored by its state; without, with its history as an area behind it."""
+    """Show one number of now, colored by its state where there are `states`, and gray while there is no value.
+
+    A range query would show the last value for hours after everything died; the trend belongs into a graph.
+    """
     return grafana.Stat(
         **_head(title, description),
-        targets=_targets((Query(expr),), instant=bool(states)),
-        color={"mode": "thresholds"} if states else {"mode": "fixed", "fixedColor": Color.BUSY.value},
+        targets=_targets((Query(expr),), instant=True),
+        color={"mode": "thresholds"},
         format=unit.value,
         noValue=NO_DATA,
         reduceCalc="lastNotNull",
         mappings=value_mappings(states),
-        thresholds=threshold_steps(states),
+        thresholds=threshold_steps(states or ANY_VALUE),
         decimals=decimals(unit),
         colorMode="background" if states else "value",
-        graphMode="none" if states else "area",
-        extraJson={"fieldConfig": {"defaults": defaults(unit, link), "overrides": []}},
+        graphMode="none",
+        extraJson={"fieldConfig": {"defaults": defaults(unit, link, states), "overrides": []}},
     )
 
 
@@ -141,8 +146,12 @@ def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str
     """Show instant values, one row for each label set; labels that are no column are left out.
 
     With several expressions, the value of the first is the field `Value #A`, of the second `Value #B`, and so on;
-    of a single one it is `Value`. `sort` is the heading of the column whose largest value comes first.
+    of a single one it is `Value`. `sort` is the heading of the column whose largest value comes first. Where a column
+    has a link, series need the label `cluster`, because links set it to that of the row.
     """
+    if any(column.link for column in columns):
+        columns = (*columns, Column(CLUSTER_OF_LINKS, CLUSTER_OF_LINKS, hidden=True))
+        exprs = tuple(with_cluster_of_links(expr) for expr in exprs)
     return grafana.Table(
         **_head(title, description),
         targets=_targets(tuple(Query(expr) for expr in exprs), instant=True, format="table"),

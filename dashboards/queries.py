@@ -4,6 +4,10 @@
 Panels of one node read what exporters expose per device; panels of a fleet read sums that rules record.
 """
 
+from dashboards.links import CLUSTER_OF_LINKS
+from dashboards.states import NOT_SUPPORTED, SHARED, SOURCE_BROKEN
+from dashboards.style import TABLE_ROWS
+
 DEVICE = "cluster, node, UUID, GPU_I_ID, GPU_CI_ID"
 """What identifies a GPU or a MIG device."""
 GPU = "cluster, node, UUID"
@@ -70,3 +74,26 @@ def below_threshold(comparison: str) -> str:
 def of_pod(expression: str) -> str:
     """Add the node and the workload to series of pods."""
     return f"({expression}) * on ({POD}) group_left (node, workload, workload_type) pod:gpu_workload:info{{{CLUSTER}}}"
+
+
+def of_first_rows(expression: str, keys: str, ranking: str) -> str:
+    """Keep the series of the rows of a table with the largest values of `ranking`, which has one series per `keys`.
+
+    Every query of the table needs this, because a row is made of what any of them returns.
+    """
+    return f"({expression}) and on ({keys}) topk({TABLE_ROWS}, {ranking})"
+
+
+def with_cluster_of_links(expression: str) -> str:
+    """Add the label that links of rows set `cluster` to. Without a label `cluster` it is Grafana's choice All."""
+    named = f'label_replace({expression}, "{CLUSTER_OF_LINKS}", "$1", "cluster", "(.+)")'
+    return f'label_replace({named}, "{CLUSTER_OF_LINKS}", "$$__all", "cluster", "")'
+
+
+def value_or_cause(value: str, *, broken: str = "", unsupported: str = "", shared: str = "") -> str:
+    """The value, else a number of `states.CAUSES` that says why there is none, else nothing.
+
+    `value` has no labels. Each cause is an expression with a result exactly while it holds.
+    """
+    causes = ((shared, SHARED), (broken, SOURCE_BROKEN), (unsupported, NOT_SUPPORTED))
+    return " or ".join([value, *(f"0 * count({each}) {number:+d}" for each, number in causes if each)])

@@ -19,6 +19,8 @@ NATURAL_ORDER = 7
 """Grafana's number for the order in which a variable's values are listed: GPU 10 after GPU 9."""
 RANGE_GAP = 1e-9
 """Grafana's value ranges include both ends, so a range ends this much below the start of the next one."""
+TABLE_ROWS = 100
+"""A table of a fleet has this many rows, which a browser draws at once."""
 REFS = "ABCDEFGHIJ"
 """Grafana's names for the queries of a panel, in order."""
 
@@ -35,11 +37,19 @@ class Unit(StrEnum):
     AGE = "dateTimeFromNow"
     DURATION = "dtdurations"
     PER_SECOND = "cps"
+    HERTZ = "hertz"
+    JOULE = "joule"
+    WATT_HOURS = "watth"
+    HOURS = "h"
+    BYTES_PER_SECOND = "binBps"
     TEXT = "string"
 
 
 class Color(StrEnum):
-    """The palette of Okabe and Ito, which color-blind readers can tell apart, by what a state means."""
+    """The palette of Okabe and Ito, which color-blind readers can tell apart, by what a state means.
+
+    UNKNOWN is the gray of what has no value, and of nothing else.
+    """
 
     OK = "#009E73"
     WARNING = "#E69F00"
@@ -47,6 +57,8 @@ class Color(StrEnum):
     UNKNOWN = NEUTRAL
     IDLE = "#56B4E9"
     BUSY = "#0072B2"
+    UNSUPPORTED = "#CC79A7"
+    SHARED = "#F0E442"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +91,7 @@ class Column:
     states: tuple[ValueState, ...] = ()
     link: str = ""
     width: int | None = None
-
-
-def link_to(uid: str, **fields: str) -> str:
-    """A link to another of our dashboards with the same time range, data source and clusters.
-
-    `fields` sets further variables: `node="Node"` sets `node` to the value of the column headed `Node`.
-    """
-    picked = "".join(f'&var-{name}=${{__data.fields["{column}"]}}' for name, column in fields.items())
-    # The chosen clusters, not the one of the row: without a cluster label there is no such column.
-    return f"/d/{uid}?${{datasource:queryparam}}&${{cluster:queryparam}}{picked}&${{__url_time_range}}"
-
-
-NODE_COLUMN = Column("node", "Node", link=link_to("gpu-node", node="Node"))
-CLUSTER_COLUMN = Column("cluster", "Cluster", width=110)
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +112,12 @@ def decimals(unit: Unit) -> int | None:
     """Digits after the point: 1 for ratios, 0 for counts, temperatures and power. None leaves it to Grafana."""
     if unit is Unit.RATIO:
         return 1
-    return 0 if unit in {Unit.COUNT, Unit.CELSIUS, Unit.WATT} else None
+    return 0 if unit in {Unit.COUNT, Unit.CELSIUS, Unit.WATT, Unit.HOURS} else None
 
 
-def defaults(unit: Unit, link: str = "") -> Json:
+def defaults(unit: Unit, link: str = "", states: tuple[ValueState, ...] = ()) -> Json:
     """Field settings that follow from the unit. A ratio always has the range 0 to 1, so a small one looks small."""
-    bounds: Json = {"min": 0, "max": 1} if unit is Unit.RATIO else {}
+    bounds: Json = {"min": 0, "max": 1} if unit is Unit.RATIO and not states else {}
     links = [{"title": "Open", "url": link}] if link else []
     return {**bounds, "decimals": decimals(unit), "links": links}
 
@@ -185,6 +184,10 @@ def column_override(column: Column) -> Json:
         properties += _states(column.states)
     if column.link:
         properties.append({"id": "links", "value": [{"title": "Open", "url": column.link}]})
+    if column.hidden:
+        # The first is the setting of tables before Grafana 12.2, the second that of later ones.
+        hidden = {"viz": True, "legend": False, "tooltip": False}
+        properties += [{"id": "custom.hidden", "value": True}, {"id": "custom.hideFrom", "value": hidden}]
     return {"matcher": {"id": "byName", "options": column.title}, "properties": properties}
 
 

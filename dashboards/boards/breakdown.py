@@ -5,10 +5,11 @@ week. In tables, the field `Value #A` is the value of the first query, `Value #B
 """
 
 from dashboards import queries as q
+from dashboards.columns import CLUSTER_COLUMN, NODE_COLUMN
 from dashboards.layout import PanelRow, SizedPanel
 from dashboards.panels import graph, table
 from dashboards.queries import CLUSTER
-from dashboards.style import CLUSTER_COLUMN, NODE_COLUMN, Color, Column, Query, Unit
+from dashboards.style import Color, Column, Query, Unit
 
 ALERT_LABELS = "alertname, severity, area, cluster, node, namespace, workload, pod"
 

@@ -6,12 +6,13 @@ Its lower rows are in `breakdown.py`.
 
 from dashboards import queries as q
 from dashboards.boards import breakdown
+from dashboards.columns import CLUSTER_COLUMN, NODE_COLUMN
 from dashboards.layout import PanelRow, SizedPanel, sized
 from dashboards.panels import bars, datasource, graph, stat, table, variable
 from dashboards.queries import CLUSTER
-from dashboards.style import CLUSTER_COLUMN, NODE_COLUMN, Color, Column, Dashboard, Query, Unit, ValueState
+from dashboards.states import NONE_OR_IDLE, NONE_OR_SOME
+from dashboards.style import Color, Column, Dashboard, Query, Unit
 
-NONE_OR_SOME = (ValueState(0, "none", Color.OK), ValueState(1, "", Color.WARNING))
 RULES_LOADED = "0 * max(global:gpugauge_threshold:value)"
 WATCHER_UP = f'0 * max(up{{job="gpugauge-cluster", {CLUSTER}}} == 1)'
 
@@ -47,7 +48,7 @@ NOW = PanelRow(
                 f"{q.ALLOCATED_BUT_IDLE} The pods are listed under Low utilization.",
                 Unit.COUNT,
                 q.total("cluster:gpu_idle_devices:count15m"),
-                (ValueState(0, "none", Color.OK), ValueState(1, "", Color.IDLE)),
+                NONE_OR_IDLE,
             ),
             stat(
                 "Utilization of allocated GPUs",

@@ -6,12 +6,12 @@ From the exporter metrics (metrics about the exporter itself) as they are expose
 from dashboards.layout import PanelRow, SizedPanel
 from dashboards.panels import graph, table, timeline
 from dashboards.queries import CLUSTER
-from dashboards.style import Color, Column, Query, Unit, ValueState
+from dashboards.states import UP
+from dashboards.style import Column, Query, Unit
 
 EXPORTER = f'{CLUSTER}, node=~"$node"'
 """Selects exporter metrics of the chosen nodes."""
 
-UP = (ValueState(0, "down", Color.CRITICAL), ValueState(1, "up", Color.OK))
 _REJECTED = f"sum by (node, field, reason) (rate(gpugauge_rejected_values_total{{{EXPORTER}}}[$__rate_interval])) > 0"
 
 ROW = PanelRow(

@@ -5,10 +5,12 @@ Activity, allocation, power and inventory of each GPU and MIG device. Its last r
 """
 
 from dashboards import queries as q
+from dashboards import states
 from dashboards.boards import health
 from dashboards.layout import PanelRow, SizedPanel, sized
 from dashboards.panels import datasource, graph, stat, table, timeline, variable
 from dashboards.queries import CLUSTER, NODE
+from dashboards.states import NONE_OR_CRITICAL, NONE_OR_IDLE
 from dashboards.style import Color, Column, Dashboard, Query, Unit, ValueState
 
 CHOSEN = f'{NODE}, gpu=~"$gpu"'
@@ -45,7 +47,7 @@ NOW = PanelRow(
                 Unit.COUNT,
                 f"sum(max by (node) (gpugauge_devices_expected{{{health.EXPORTER}}}) "
                 f"- max by (node) (gpugauge_devices_observed{{{health.EXPORTER}}}))",
-                (ValueState(0, "none", Color.OK), ValueState(1, "", Color.CRITICAL)),
+                NONE_OR_CRITICAL,
             ),
             stat(
                 "Allocated",
@@ -58,7 +60,7 @@ NOW = PanelRow(
                 q.ALLOCATED_BUT_IDLE,
                 Unit.COUNT,
                 f"sum(node:gpu_idle_devices:count15m{{{NODE}}})",
-                (ValueState(0, "none", Color.OK), ValueState(1, "", Color.IDLE)),
+                NONE_OR_IDLE,
             ),
             stat(
                 "Utilization",
@@ -154,11 +156,7 @@ ALLOCATION = PanelRow(
                 "Unallocated, allocated to one pod, or shared by several. No data: attribution is off or the kubelet "
                 "does not answer, which does not mean unallocated.",
                 Query(_devices(q.ALLOCATED_PODS), DEVICE_LEGEND),
-                (
-                    ValueState(0, "unallocated", Color.UNKNOWN),
-                    ValueState(1, "allocated", Color.BUSY),
-                    ValueState(2, "shared", Color.WARNING),
-                ),
+                states.ALLOCATION,
             ),
             10,
             9,

@@ -5,17 +5,25 @@ import re
 from collections.abc import Iterator
 
 import promql_parser
-import pytest
 
 from dashboards import DASHBOARDS
 from dashboards.__main__ import OUTPUT, files, main
+from dashboards.grafana_model import NEUTRAL
 from dashboards.layout import GridBox
-from dashboards.panels import render
 from dashboards.style import Unit
+from exporter.commands.metrics import sections
+from tests.dashboards.rendered import (
+    EVERY_DASHBOARD,
+    RENDERED,
+    all_panels,
+    expressions,
+    filled,
+    panels,
+    variable_sources,
+    with_windows,
+)
 from tests.dashboards.test_layout import overlap
-
-RENDERED = {dashboard.uid: render(dashboard) for dashboard in DASHBOARDS}
-EVERY_DASHBOARD = pytest.mark.parametrize("dashboard", RENDERED.values(), ids=RENDERED.keys())
+from tests.promql import Matcher, selectors
 
 # Panels that Grafana 12 and later have built in; the Angular ones (graph, singlestat, table-old, …) are gone.
 PANEL_TYPES = {"row", "stat", "timeseries", "bargauge", "state-timeline", "table"}
@@ -23,24 +31,6 @@ PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
 SMALLEST_STEP = "1m"
 THRESHOLD = "global:gpugauge_threshold:value"
 """Recorded once for all clusters of a store."""
-
-
-def all_panels(dashboard):
-    for panel in dashboard["panels"]:
-        yield panel
-        yield from panel.get("panels", [])
-
-
-def panels(dashboard):
-    return [panel for panel in all_panels(dashboard) if panel["type"] != "row"]
-
-
-def expressions(dashboard) -> Iterator[tuple[str, str]]:
-    for panel in panels(dashboard):
-        for target in panel["targets"]:
-            yield panel["title"], target["expr"]
-    for annotation in dashboard["annotations"]["list"]:
-        yield annotation["name"], annotation["expr"]
 
 
 def nulls(value, path=()) -> Iterator[tuple]:
@@ -157,7 +147,7 @@ def test_a_state_timeline_has_a_word_for_every_color(dashboard):
 @EVERY_DASHBOARD
 def test_every_expression_parses_and_selects_the_chosen_cluster(dashboard):
     for title, expression in expressions(dashboard):
-        promql_parser.parse(expression.replace("$__rate_interval", "5m"))
+        promql_parser.parse(filled(expression))
         found = re.findall(r"([\w:]*)\{([^}]*)\}", expression)
         assert all("$cluster" in matchers for name, matchers in found if name != THRESHOLD), title
 
@@ -172,24 +162,16 @@ def test_every_variable_in_use_is_declared(dashboard):
 
 
 @EVERY_DASHBOARD
-def test_only_panels_of_chosen_nodes_read_series_that_exporters_expose(dashboard):
-    own = {"up", "ALERTS", "ALERTS_FOR_STATE"}
+def test_series_that_node_exporters_expose_are_read_of_chosen_nodes_alone(dashboard):
+    watcher = {
+        metric.name for each in sections() if each.title.startswith("Cluster watcher") for metric in each.metrics
+    }
     for title, expression in expressions(dashboard):
-        names = selected(promql_parser.parse(expression.replace("$__rate_interval", "5m")))
-        exposed = {name for name in names if ":" not in name and name not in own}
-        assert all(name.startswith("gpugauge_") for name in exposed), f"{title}: {exposed}"
-        assert not exposed or 'node=~"$node"' in expression, f"{title} reads {exposed} of a whole fleet"
-
-
-def selected(node) -> set[str]:
-    """The metric names that an expression selects."""
-    if isinstance(node, promql_parser.VectorSelector):
-        return {node.name}
-    if isinstance(node, promql_parser.MatrixSelector):
-        return {node.vector_selector.name}
-    inner = [getattr(node, name, None) for name in ("lhs", "rhs", "expr")]
-    inner += list(getattr(node, "args", []) or [])
-    return set[str]().union(*(selected(each) for each in inner if each is not None))
+        for name, matchers in selectors(with_windows(expression)):
+            if ":" in name or name in watcher | {"up", "ALERTS", "ALERTS_FOR_STATE"}:
+                continue
+            assert name.startswith("gpugauge_"), f"{title}: {name}"
+            assert matchers.get("node") == Matcher("=~", "$node"), f"{title} reads {name} of a whole fleet"
 
 
 @EVERY_DASHBOARD
@@ -198,10 +180,10 @@ def test_every_recorded_series_is_written_by_a_rule(dashboard):
     recorded = set(re.findall(r"record: (\S+)", rules))
     assert recorded
     for title, expression in expressions(dashboard):
-        names = selected(promql_parser.parse(expression.replace("$__rate_interval", "5m")))
+        names = {name for name, _ in selectors(filled(expression))}
         assert {name for name in names if ":" in name} <= recorded, title
-    for each in dashboard["templating"]["list"]:
-        assert set(re.findall(r"label_values\(([\w:]+)", each["query"])) <= recorded
+    for _, series, _ in variable_sources(dashboard):
+        assert {name for name, _ in selectors(filled(series)) if ":" in name} <= recorded
 
 
 @EVERY_DASHBOARD
@@ -230,14 +212,27 @@ def test_table_columns_are_fields_of_the_query_results(dashboard):
 
 
 @EVERY_DASHBOARD
-def test_links_lead_to_existing_dashboards_and_set_variables_that_they_have(dashboard):
-    text = json.dumps(dashboard)
-    for uid, rest in re.findall(r"/d/([a-z0-9-]+)\?([^ }]*\S*?__url_time_range\})", text):
-        assert uid in RENDERED
-        declared = {each["name"] for each in RENDERED[uid]["templating"]["list"]}
-        assert set(re.findall(r"var-(\w+)=", rest)) <= declared
-    assert "http://" not in text
-    assert "https://" not in text
+def test_a_stat_shows_what_is_so_now_and_is_gray_without_a_value(dashboard):
+    for panel in panels(dashboard):
+        if panel["type"] == "stat":
+            assert [target["instant"] for target in panel["targets"]] == [True], panel["title"]
+            settings = panel["fieldConfig"]["defaults"]
+            assert settings["color"] == {"mode": "thresholds"}
+            assert settings["thresholds"]["steps"][0] == {"color": NEUTRAL, "value": None}
+
+
+@EVERY_DASHBOARD
+def test_gray_means_unknown_and_nothing_else(dashboard):
+    for panel in panels(dashboard):
+        settings = panel["fieldConfig"]
+        words = [each["options"]["result"] for each in settings["defaults"].get("mappings", [])]
+        assert not [word["text"] for word in words if word["color"] == NEUTRAL], panel["title"]
+        assert NEUTRAL not in {step["color"] for step in settings["defaults"]["thresholds"]["steps"][1:]}
+        legends = {target["refId"]: target.get("legendFormat", "") for target in panel["targets"]}
+        for override in settings["overrides"]:
+            colors = [each["value"] for each in override["properties"] if each["id"] == "color"]
+            if NEUTRAL in {color.get("fixedColor") for color in colors}:
+                assert "unknown" in legends[override["matcher"]["options"]], panel["title"]
 
 
 def test_generated_files_are_current():
