@@ -1,31 +1,42 @@
-"""`python -m dashboards [--output FOLDER]`: writes each dashboard as JSON, as Grafana imports it."""
+"""`python -m dashboards [--output FOLDER]`: writes each dashboard as JSON, as Grafana imports it.
+
+Beside the folder `dashboards` with them, it writes the resources by which the grafana-operator finds them.
+"""
 
 import argparse
 import json
 from pathlib import Path
 
 from dashboards import DASHBOARDS
+from dashboards.grafana_operator import resources
 from dashboards.panels import render
 from dashboards.style import Dashboard
 
-OUTPUT = Path(__file__).parent.parent / "deploy" / "generated" / "dashboards"
+OUTPUT = Path(__file__).parent.parent / "deploy" / "generated"
 
 
 def files(dashboards: tuple[Dashboard, ...]) -> dict[str, str]:
-    """Return the contents of the files, by file name. They are the same on every machine."""
-    return {f"{each.uid}.json": json.dumps(render(each), indent=2, sort_keys=True) + "\n" for each in dashboards}
+    """Return the contents of the files, by path below the output folder. They are the same on every machine."""
+    return {
+        **{f"dashboards/{each.uid}.json": _text(each) for each in dashboards},
+        "grafana-dashboards.yaml": resources(dashboards),
+    }
+
+
+def _text(dashboard: Dashboard) -> str:
+    return json.dumps(render(dashboard), indent=2, sort_keys=True) + "\n"
 
 
 def write(folder: Path) -> None:
-    """Write every dashboard into the folder, which is created where it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write every file below the folder, which is created where it is missing."""
+    (folder / "dashboards").mkdir(parents=True, exist_ok=True)
     for name, text in files(DASHBOARDS).items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m dashboards", description="Write the Grafana dashboards.")
-    parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FOLDER", help="folder to write to")
+    parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FOLDER", help="folder to write below")
     write(parser.parse_args(arguments).output)
 
 

@@ -14,7 +14,7 @@ generate() { # below folder $1
   scripts/generate_stubs.sh "$1/exporter/node/attribution/kubelet_api"
   "$python" -m scripts.counters_files "$1/exporter/node/devices/defaults"
   "$python" -m alerts --output "$1/deploy/generated"
-  "$python" -m dashboards --output "$1/deploy/generated/dashboards"
+  "$python" -m dashboards --output "$1/deploy/generated"
   "$python" -m scripts.permissions cluster-role >"$1/deploy/manifests/cluster-role.yaml"
   "$python" -m scripts.permissions lease-role >"$1/deploy/two-replicas/role.yaml"
   "$python" -m scripts.permissions document >"$1/docs/permissions.md"

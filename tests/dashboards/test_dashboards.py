@@ -176,7 +176,7 @@ def test_series_that_node_exporters_expose_are_read_of_chosen_nodes_alone(dashbo
 
 @EVERY_DASHBOARD
 def test_every_recorded_series_is_written_by_a_rule(dashboard):
-    rules = "\n".join(path.read_text() for path in (OUTPUT.parent / "rules").glob("*.yaml"))
+    rules = "\n".join(path.read_text() for path in (OUTPUT / "rules").glob("*.yaml"))
     recorded = set(re.findall(r"record: (\S+)", rules))
     assert recorded
     for title, expression in expressions(dashboard):
@@ -236,16 +236,27 @@ def test_gray_means_unknown_and_nothing_else(dashboard):
 
 
 def test_generated_files_are_current():
-    written = {path.name: path.read_text() for path in OUTPUT.iterdir()}
-    assert written == files(DASHBOARDS)
+    wanted = files(DASHBOARDS)
+    assert {name: (OUTPUT / name).read_text() for name in wanted} == wanted
+    assert {f"dashboards/{path.name}" for path in (OUTPUT / "dashboards").iterdir()} == dashboard_files().keys()
+
+
+def dashboard_files():
+    return {name: text for name, text in files(DASHBOARDS).items() if name.startswith("dashboards/")}
 
 
 def test_files_are_small_enough_for_a_config_map_and_end_with_a_newline():
-    for text in files(DASHBOARDS).values():
-        assert len(text.encode()) < 200_000
+    for name, text in dashboard_files().items():
+        assert len(text.encode()) < 200_000, name
         assert text.endswith("}\n")
+
+
+def test_a_config_map_fits_the_annotation_in_which_kubectl_apply_keeps_what_it_applied():
+    for name, text in dashboard_files().items():
+        assert len(json.dumps({"data": {name: text}}).encode()) < 262_144 - 1_000, name
 
 
 def test_the_generator_writes_to_the_folder_it_is_given(tmp_path):
     main(["--output", str(tmp_path / "new")])
-    assert {path.name: path.read_text() for path in (tmp_path / "new").iterdir()} == files(DASHBOARDS)
+    written = [path for path in (tmp_path / "new").rglob("*") if path.is_file()]
+    assert {str(path.relative_to(tmp_path / "new")): path.read_text() for path in written} == files(DASHBOARDS)
