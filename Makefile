@@ -12,7 +12,7 @@ WORKERS ?= auto
 FAST_WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 FAST := not (prometheus or mutation or e2e or bench or browser or slow)
 
-.PHONY: check setup demo test rest cover e2e lint fmt generate bench bench-fleet clean
+.PHONY: check setup setup-helm demo test rest cover e2e lint fmt generate bench bench-fleet clean
 
 check: lint cover ## lint and every test, with coverage
 
@@ -26,6 +26,9 @@ check: lint cover ## lint and every test, with coverage
 .cache/tools/.fetched: scripts/fetch_tools.sh
 	scripts/fetch_tools.sh
 	touch $@
+
+setup-helm: ## Helm in .cache, built from its Go module, for the tests of the chart: two to three minutes once
+	scripts/build_helm.sh
 
 setup: .venv/.installed .cache/tools/.fetched ## .venv with every pin, Prometheus and Alertmanager in .cache
 
