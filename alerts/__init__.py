@@ -14,6 +14,7 @@ ADAPTERS: tuple[Group, ...] = (dcgm_exporter.GROUP, kube_state_metrics.GROUP)
 
 GROUPS: tuple[Group, ...] = (
     thresholds.GROUP,
+    thresholds.IN_FORCE,
     *ADAPTERS,
     *pods.GROUPS,
     namespaces.GROUP,

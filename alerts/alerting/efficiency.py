@@ -19,12 +19,20 @@ max by (cluster, namespace, pod) (
 )
 or on (cluster, namespace, pod)
 max by (cluster, namespace, pod) (pod:gpu_workload:info{workload_class="training"})
-* on () group_left ()
-(max(global:gpugauge_threshold:value{alert="GPUPodLowUtilization"}) or vector(0.3))
+* on (cluster) group_left ()
+(
+  max by (cluster) (cluster:gpugauge_threshold:value{alert="GPUPodLowUtilization"})
+  or on (cluster)
+  group by (cluster) (pod:gpu_workload:info) * 0.3
+)
 or on (cluster, namespace, pod)
 max by (cluster, namespace, pod) (pod:gpu_workload:info{workload_class=""})
-* on () group_left ()
-(max(global:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
+* on (cluster) group_left ()
+(
+  max by (cluster) (cluster:gpugauge_threshold:value{alert="GPUPodIdle"})
+  or on (cluster)
+  group by (cluster) (pod:gpu_workload:info) * 0.01
+)
 """
 """By workload class. Training: the override of the pod, else the recorded threshold. Serving and interactive: none,
 because their load comes in bursts. Unknown workload class: the idle threshold."""

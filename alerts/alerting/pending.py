@@ -68,8 +68,12 @@ topk by (cluster, namespace, workload, workload_type) (1,
 
 PENDING = """
 (time() - workload:gpu_pending_since_timestamp:seconds)
-> on () group_left ()
-(max(global:gpugauge_threshold:value{alert="GPUWorkloadPending"}) or vector(900))
+> on (cluster) group_left ()
+(
+  max by (cluster) (cluster:gpugauge_threshold:value{alert="GPUWorkloadPending"})
+  or on (cluster)
+  group by (cluster) (workload:gpu_pending_since_timestamp:seconds) * 900
+)
 """
 
 _PODS = (

@@ -1,29 +1,85 @@
-"""The thresholds of the alerts, recorded as constant series. To use others, change them here or record them elsewhere.
+"""The thresholds of the alerts, recorded as constants, and which of them is in force in each cluster.
 
-Where a threshold is not recorded, alerts and dashboards use the default below.
+Whoever wants another value records it elsewhere as `global:gpugauge_threshold_override:value` with the label `alert`,
+and with the label `cluster` for one cluster alone. It takes precedence whether it is higher or lower. An alert reads
+`cluster:gpugauge_threshold:value`, and uses the default that its expression has where that is not recorded.
 """
+
+from dataclasses import dataclass
 
 from alerts.rules.rule import Group, Recording
 
 LOW_UTILIZATION = 0.3
-"""Share of the window (15 minutes) that a pod's GPUs were busy, below which the pod has low utilization."""
-
 IDLE = 0.01
-"""Share of the same window below which a GPU is idle. Not 0: on some systems engine activity never falls to 0."""
-
 PENDING_SECONDS = 900.0
-"""How long a GPU pod may be schedulable and not run before the alert."""
 
 
-def _constant(alert: str, value: float) -> Recording:
-    return Recording("global:gpugauge_threshold:value", f"vector({value:g})", (("alert", alert),))
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One threshold. `alert` is the value of the label `alert`: the alert's name, or begins with it."""
+
+    alert: str
+    value: float
+    meaning: str
+    """What it is compared with, and its unit."""
 
 
-GROUP = Group(
-    "gpugauge-thresholds",
-    (
-        _constant("GPUPodLowUtilization", LOW_UTILIZATION),
-        _constant("GPUPodIdle", IDLE),
-        _constant("GPUWorkloadPending", PENDING_SECONDS),
+THRESHOLDS = (
+    Threshold(
+        "GPUPodLowUtilization",
+        LOW_UTILIZATION,
+        "share of 15 minutes that the GPUs of a training pod were busy, below which its utilization is low",
+    ),
+    Threshold(
+        "GPUPodIdle",
+        IDLE,
+        "share of time below which a GPU is idle; not 0, because on some systems engine activity never falls to 0",
+    ),
+    Threshold(
+        "GPUWorkloadPending",
+        PENDING_SECONDS,
+        "seconds that a workload may have a GPU pod that could be scheduled and does not run",
     ),
 )
+
+CLUSTERS = """
+group by (cluster) (up)
+or on (cluster)
+group by (cluster) (
+  {__name__=~"gpugauge_watch_last_sync_timestamp_seconds|gpugauge_node_gpu_allocatable|gpugauge_gpu_pod_info"}
+)
+or on (cluster)
+group by (cluster) (
+  {__name__=~"gpugauge_device_info|gpugauge_allocation_info|gpugauge_pending_pod_since_timestamp_seconds"}
+)
+"""
+"""Every cluster of which anything is known, whichever of the exporters it has."""
+
+
+def _constant(threshold: Threshold) -> Recording:
+    return Recording("global:gpugauge_threshold:value", f"vector({threshold.value:g})", (("alert", threshold.alert),))
+
+
+def _in_force(threshold: Threshold) -> Recording:
+    """The override of the cluster, else the one without a cluster, else the constant; recorded twice, the larger."""
+    expression = """
+max by (cluster) (global:gpugauge_threshold_override:value{alert="ALERT", cluster=~".+"})
+or on (cluster)
+cluster:gpu_monitored:info
+* on () group_left ()
+(
+  max(global:gpugauge_threshold_override:value{alert="ALERT", cluster=""})
+  or
+  max(global:gpugauge_threshold:value{alert="ALERT"})
+)
+""".replace("ALERT", threshold.alert)
+    return Recording("cluster:gpugauge_threshold:value", expression, (("alert", threshold.alert),))
+
+
+GROUP = Group("gpugauge-thresholds", tuple(_constant(threshold) for threshold in THRESHOLDS))
+
+IN_FORCE = Group(
+    "gpugauge-thresholds-in-force",
+    (Recording("cluster:gpu_monitored:info", CLUSTERS), *(_in_force(threshold) for threshold in THRESHOLDS)),
+)
+"""A group of its own: it works without the constants, too, for alerts of which only an override is recorded."""

@@ -16,7 +16,6 @@ NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 
 RULES_OF_ALERT = frozenset(
     {
-        "global:gpugauge_threshold:value",
         "pod:gpu_moved:info",
         "pod:gpu_workload:info",
         "pod:gpu_busy:ratio",
@@ -26,7 +25,8 @@ RULES_OF_ALERT = frozenset(
 )
 """The alert and every aggregate that it depends on; a test compares this with what the expressions select.
 
-Without what the adapters record under the names of exposed series: a mutant could not be told from those.
+Without what the adapters record under the names of exposed series: a mutant could not be told from those. Without the
+thresholds, of which several have one name.
 """
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from alerts import ADAPTERS
+from alerts.recorded import thresholds
 from alerts.rules.rule import Group
 from tests.alerts.fleet import FLAVORS
 from tests.alerts.matrix import (
@@ -27,7 +28,7 @@ from tests.promql import selectors
 
 pytestmark = pytest.mark.mutation
 
-ALERT_LEVEL = frozenset({ALERT, "pod:gpu_low_utilization_threshold:ratio", "global:gpugauge_threshold:value"})
+ALERT_LEVEL = frozenset({ALERT, "pod:gpu_low_utilization_threshold:ratio"})
 SAME_RESULT: Mapping[tuple[str, str], str] = {
     (
         "pod:gpu_workload:info",
@@ -97,8 +98,8 @@ def _killed(folder: Path, cases: CaseSet, chains: list[Chain]) -> set[int]:
 
 def _report(folder: Path, cases: CaseSet, chains: list[Chain]) -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    groups = groups_of_alert() if cases.constants else groups_of_alert()[1:]
-    groups = (*ADAPTERS, *groups)
+    constants = (thresholds.GROUP,) if cases.constants else ()
+    groups = (*constants, thresholds.IN_FORCE, *ADAPTERS, *groups_of_alert())
     groups += (Group("mutants", tuple(rule for chain in chains for rule in chain.rules)),)
     fixture = cases.fixture()
     asked = [question for question in fixture.asked() if question[1] <= cases.until and question[1] in MOMENTS]
