@@ -72,6 +72,14 @@ def _audit(arguments: Arguments) -> int:
     return 0 if intact else FAILURE
 
 
+def _mig(arguments: Arguments) -> int:
+    from exporter.commands.mig.command import run  # noqa: PLC0415 - each program loads only its own libraries
+
+    text, fits = run(arguments)
+    sys.stdout.write(text)
+    return 0 if fits else FAILURE
+
+
 def _explain(arguments: Arguments) -> int:
     from exporter.commands.explain.command import run  # noqa: PLC0415 - each program loads only its own libraries
 
@@ -99,6 +107,7 @@ RUNNERS = {
     "forget": _forget,
     "check-config": _check_config,
     "audit": _audit,
+    "mig": _mig,
     "metrics": _metrics,
     "doctor": _doctor,
 }

@@ -10,6 +10,7 @@ from exporter.flags.cluster import API_SERVER, INTERVAL, LEASE, METADATA_LABELS,
 from exporter.flags.flag import Command, Flag
 from exporter.flags.ignored import IGNORED
 from exporter.flags.labels import LABELS
+from exporter.flags.mig import MIG
 from exporter.flags.pods import POD_METADATA
 from exporter.flags.processes import PROCESSES
 from exporter.flags.series import SERIES
@@ -200,6 +201,7 @@ READING = (
     ),
 )
 JSON = Flag("json", BOOLEAN, "write JSON")
+OBJECTS = Flag("objects", FILES, "read files of `kubectl get pods,nodes -A -o json` instead of a cluster")
 
 _COMMANDS = (
     Command(
@@ -240,7 +242,7 @@ _COMMANDS = (
             "general": GENERAL,
             "output": (JSON,),
             "objects": (
-                Flag("objects", FILES, "read files of `kubectl get pods,nodes -A -o json` instead of a cluster"),
+                OBJECTS,
                 Flag("watcher", text_value("URL"), "address of a watcher, asked for what the credentials do not show"),
             ),
             "API server": API_SERVER,
@@ -264,6 +266,18 @@ _COMMANDS = (
         "Read audit logs: GPU-hours, who had which GPU when, gaps, and whether the lines are all there.",
         {"general": GENERAL, "output": (JSON, CSV), "what is shown": PERIOD, "instead of a table": (VERIFY,)},
         operands="FILE...",
+    ),
+    Command(
+        "mig",
+        "Check whether MIG geometries fit a GPU: of the MIG manager's configuration, of a node, or given by hand.",
+        {
+            "general": GENERAL,
+            "output": (JSON,),
+            "what is checked": MIG,
+            "objects": (OBJECTS,),
+            "API server": API_SERVER,
+        },
+        operands="check [FILE]",
     ),
     Command("metrics", "Print every metric that the programs can expose, as Markdown.", {"general": GENERAL}),
 )

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from contextlib import closing
 
-from exporter.cluster.config import ClusterConfig
 from exporter.commands.explain.node_report import node_report
 from exporter.commands.explain.overview import overview
 from exporter.commands.explain.pod_report import pod_report
-from exporter.commands.explain.sources import ApiSource, FileSource, ObjectSource
+from exporter.commands.explain.sources import FileSource, ObjectSource, api_source
 from exporter.commands.explain.watcher import WatcherAnswer, ask
 from exporter.config import Arguments, ConfigError
 from exporter.gpu_names import GpuResources, gpu_resources
@@ -23,16 +22,8 @@ def run(arguments: Arguments, clock: Callable[[], float]) -> str:
     name = arguments.operands[0] if arguments.operands else ""
     if arguments.objects:
         return report(FileSource(arguments.objects), gpus, now, name, json=arguments.json)
-    with closing(ApiSource(_config(arguments))) as source:
+    with closing(api_source(arguments)) as source:
         return report(source, gpus, now, name, json=arguments.json, watcher=arguments.watcher)
-
-
-def _config(arguments: Arguments) -> ClusterConfig:
-    return ClusterConfig(
-        api_server=arguments.api_server or None,
-        kubeconfig=arguments.kubeconfig or None,
-        context=arguments.context or None,
-    )
 
 
 def report(source: ObjectSource, gpus: GpuResources, now: float, name: str, *, json: bool, watcher: str = "") -> str:

@@ -17,7 +17,7 @@ from exporter.cluster.kubernetes.records import ClusterObject
 from exporter.cluster.kubernetes.store import ObjectStore, StoreView
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.view import ClusterView, view_of, with_pending
-from exporter.config import ConfigError
+from exporter.config import Arguments, ConfigError
 from exporter.gpu_names import GpuResources
 
 _OPTIONAL_REASONS = (WatchReason.FORBIDDEN, WatchReason.NOT_SERVED)
@@ -192,6 +192,17 @@ class ApiSource:
         except (ValueError, AttributeError) as error:
             raise ConfigError(f"the API server's answer cannot be read: {error}") from error
         return [each for each in items or () if isinstance(each, dict)]
+
+
+def api_source(arguments: Arguments) -> ApiSource:
+    """Connect to the cluster that the command line names. Raises ConfigError."""
+    return ApiSource(
+        ClusterConfig(
+            api_server=arguments.api_server or None,
+            kubeconfig=arguments.kubeconfig or None,
+            context=arguments.context or None,
+        )
+    )
 
 
 def _view(kind: ObjectKind, records: dict[str, ClusterObject] | None, now: float) -> StoreView:

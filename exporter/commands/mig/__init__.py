@@ -1,0 +1,1 @@
+"""`gpugauge mig check`: which MIG geometries fit a GPU, and whether those of a configuration do."""
