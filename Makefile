@@ -12,7 +12,7 @@ WORKERS ?= auto
 FAST_WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 FAST := not (prometheus or mutation or e2e or bench or browser or slow)
 
-.PHONY: check setup setup-helm demo test rest cover e2e lint fmt generate bench bench-fleet clean
+.PHONY: check setup setup-helm demo test rest cover e2e lint fmt generate bench bench-fleet screenshots clean
 
 check: lint cover ## lint and every test, with coverage
 
@@ -71,6 +71,10 @@ bench: setup ## the budgets of the design, measured
 
 bench-fleet: setup ## what the rules cost in a Prometheus with 1,250 nodes: a release gate
 	python -m bench.fleet
+
+screenshots: setup ## docs/images: the demo, a /metrics response, a status page, every dashboard
+	python -m scripts.screenshots
+	python -m tests.dashboards.images
 
 clean:
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*

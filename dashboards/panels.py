@@ -21,6 +21,7 @@ from dashboards.style import (
     NATURAL_ORDER,
     NO_DATA,
     REFS,
+    SMALLEST_COLUMN,
     STEP,
     Color,
     Column,
@@ -161,7 +162,13 @@ def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str
         transformations=table_transformations(columns),
         overrides=[column_override(column) for column in columns],
         extraJson={
-            "fieldConfig": {"defaults": {"noValue": NO_DATA, "color": {"mode": "thresholds"}}},
+            "fieldConfig": {
+                "defaults": {
+                    "noValue": NO_DATA,
+                    "color": {"mode": "thresholds"},
+                    "custom": {"minWidth": SMALLEST_COLUMN},
+                }
+            },
             "options": {
                 "sortBy": [{"displayName": sort, "desc": True}] if sort else [],
                 "cellHeight": "sm",

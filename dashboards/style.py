@@ -21,6 +21,8 @@ RANGE_GAP = 1e-9
 """Grafana's value ranges include both ends, so a range ends this much below the start of the next one."""
 TABLE_ROWS = 100
 """A table of a fleet has this many rows, which a browser draws at once."""
+SMALLEST_COLUMN = 60
+"""Width in pixels below which a column does not shrink. With Grafana's own, 150, most tables would scroll sideways."""
 REFS = "ABCDEFGHIJ"
 """Grafana's names for the queries of a panel, in order."""
 
@@ -160,11 +162,15 @@ def _line_override(query: Query, ref: str) -> Json:
 
 
 def table_transformations(columns: tuple[Column, ...]) -> list[Any]:
-    """Merge the queries to one row per label set, then keep the fields of the columns, in order, renamed."""
+    """Merge the queries to one row per label set, then keep the fields of the columns, in order, renamed.
+
+    Grafana merges rows that agree in every field that all queries have. The name of the series is such a field.
+    """
     names = [column.field for column in columns]
     order = {name: position for position, name in enumerate(names)}
     titles = {column.field: column.title for column in columns}
     return [
+        {"id": "filterFieldsByName", "options": {"exclude": {"names": ["__name__"]}}},
         {"id": "merge", "options": {}},
         {"id": "filterFieldsByName", "options": {"include": {"names": names}}},
         {"id": "organize", "options": {"excludeByName": {}, "indexByName": order, "renameByName": titles}},

@@ -51,14 +51,14 @@ NOW = PanelRow(
                 NONE_OR_IDLE,
             ),
             stat(
-                "Utilization of allocated GPUs",
+                "Busy, allocated",
                 "Mean activity of all allocated GPUs and MIG devices: the larger of compute and video activity. "
                 "Unallocated ones do not count, nor do those whose activity is unknown.",
                 Unit.RATIO,
                 q.share("cluster:gpu_allocated_busy:sum", "cluster:gpu_allocated_busy:count"),
             ),
             stat(
-                "Tensor activity of allocated GPUs",
+                "Tensor, allocated",
                 "Mean share of time in which tensor cores were active, on allocated GPUs. Training with mixed "
                 "precision usually reaches 20 to 60 %; no data means that profiling fields are not collected.",
                 Unit.RATIO,
@@ -230,7 +230,7 @@ PENDING = PanelRow(
                     Column("namespace", "Namespace"),
                     Column("workload", "Workload"),
                     Column("workload_type", "Type", width=120),
-                    Column("reason", "Reason of the oldest"),
+                    Column("reason", "Reason"),
                     Column("pod", "Oldest pod"),
                     Column("Value #A", "Pending for", Unit.DURATION, width=140),
                     Column("Value #B", "Pods", Unit.COUNT, width=70),

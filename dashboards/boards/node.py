@@ -158,7 +158,7 @@ ALLOCATION = PanelRow(
                 Query(_devices(q.ALLOCATED_PODS), DEVICE_LEGEND),
                 states.ALLOCATION,
             ),
-            10,
+            8,
             9,
         ),
         SizedPanel(
@@ -183,7 +183,7 @@ ALLOCATION = PanelRow(
                 f"max by ({q.DEVICE}) (gpugauge_device_busy_ratio{{{NODE}}})",
                 f"{_ALLOCATIONS} * on ({q.DEVICE}) group_left () ({q.memory_share(NODE)})",
             ),
-            14,
+            16,
             9,
         ),
     ),

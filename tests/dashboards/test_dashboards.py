@@ -193,7 +193,7 @@ def test_table_columns_are_fields_of_the_query_results(dashboard):
             continue
         refs = [target["refId"] for target in panel["targets"]]
         values = {"Value"} if len(refs) == 1 else {f"Value #{ref}" for ref in refs}
-        names = panel["transformations"][1]["options"]["include"]["names"]
+        names = panel["transformations"][2]["options"]["include"]["names"]
         assert {name for name in names if name.startswith("Value")} <= values, panel["title"]
         text = " ".join(target["expr"] for target in panel["targets"])
         labels = {name for name in names if not name.startswith("Value")}
@@ -206,7 +206,7 @@ def test_table_columns_are_fields_of_the_query_results(dashboard):
             "workload_type",
             "namespace",
         }, panel["title"]
-        titles = set(panel["transformations"][2]["options"]["renameByName"].values())
+        titles = set(panel["transformations"][3]["options"]["renameByName"].values())
         assert {each["displayName"] for each in panel["options"]["sortBy"]} <= titles, panel["title"]
         assert {override["matcher"]["options"] for override in panel["fieldConfig"]["overrides"]} == titles
 

@@ -351,7 +351,7 @@ def test_no_panel_has_an_idle_threshold_of_its_own():
 
 
 def test_the_mean_of_allocated_gpus_excludes_unallocated_ones(base):
-    expect(base, (0.8 + 0 + 0.5 + 3 * 0.4) / 6, "gpu-fleet", "Utilization of allocated GPUs")
+    expect(base, (0.8 + 0 + 0.5 + 3 * 0.4) / 6, "gpu-fleet", "Busy, allocated")
 
 
 def test_memory_and_power_are_sums_in_which_each_gpu_counts_once(base):
