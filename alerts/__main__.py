@@ -11,7 +11,7 @@ from alerts import ADAPTERS, GROUPS
 from alerts.routing import configuration, resource
 from alerts.routing.message_templates import TEMPLATES
 from alerts.rules.cluster_label import CLUSTER_LABEL, with_cluster_label
-from alerts.rules.rule import LINKS, RUNBOOK, Links
+from alerts.rules.rule import LINKS, RUNBOOK, Group, Links
 from alerts.rules.rulefile import prometheus_rule, rule_file
 
 
@@ -20,7 +20,7 @@ def files(links: Links = LINKS, cluster_label: str = CLUSTER_LABEL) -> dict[str,
 
     `links` are the addresses that the alerts link to, `cluster_label` the label that tells clusters apart.
     """
-    rules = {f"rules/{group.name.removeprefix('gpugauge-')}.yaml": rule_file(group, links) for group in GROUPS}
+    rules = {_file(group): rule_file(group, links) for group in GROUPS}
     resources = {
         "prometheusrule.yaml": prometheus_rule(tuple(group for group in GROUPS if group not in ADAPTERS), links),
         **{
@@ -30,6 +30,11 @@ def files(links: Links = LINKS, cluster_label: str = CLUSTER_LABEL) -> dict[str,
     }
     renamed = {name: with_cluster_label(text, cluster_label) for name, text in {**rules, **resources}.items()}
     return {**renamed, **routing()}
+
+
+def _file(group: Group) -> str:
+    """Adapters have a folder of their own, so that `rules/*.yaml` are the rules that everybody loads."""
+    return f"rules/{'adapters/' if group in ADAPTERS else ''}{group.name.removeprefix('gpugauge-')}.yaml"
 
 
 def routing() -> dict[str, str]:
@@ -55,8 +60,8 @@ def main(arguments: list[str] | None = None) -> None:
         path = options.output / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    for stale in (options.output / "rules").glob("*.yaml"):
-        if f"rules/{stale.name}" not in wanted:
+    for stale in (options.output / "rules").rglob("*.yaml"):
+        if str(stale.relative_to(options.output)) not in wanted:
             stale.unlink()
 
 

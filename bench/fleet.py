@@ -151,7 +151,7 @@ def measured(
 
 def section(size: FleetSize, minutes: float, port: int, *, adapters: bool) -> BenchSection:
     """Measure the rules, with or without the adapters."""
-    rules = [path for path in sorted(RULES.glob("*.yaml")) if adapters or path.name not in ADAPTERS]
+    rules = [path for path in sorted(RULES.rglob("*.yaml")) if adapters or path.name not in ADAPTERS]
     series = exposition(size, 0.0).count("\n")
     least, cpu, resident, recorded = measured(size, rules, minutes, port)
     gpus = (size.whole + size.shared) * 8

@@ -10,7 +10,6 @@ from typing import Any
 
 import yaml
 
-from alerts import ADAPTERS
 from alerts.rules.rule import INTERVAL_SECONDS
 from demo.processes import DemoError
 
@@ -32,8 +31,7 @@ class ScrapeTargets:
 
 def rule_files(folder: Path = GENERATED) -> list[Path]:
     """The generated rule files, by name, without the adapters. Raises DemoError outside of a checkout."""
-    adapters = {f"{group.name.removeprefix('gpugauge-')}.yaml" for group in ADAPTERS}
-    found = sorted(path for path in (folder / "rules").glob("*.yaml") if path.name not in adapters)
+    found = sorted((folder / "rules").glob("*.yaml"))
     if not found:
         raise DemoError(f"no generated rules in {folder}: the demo runs from a checkout")
     return found

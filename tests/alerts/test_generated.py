@@ -33,7 +33,7 @@ RECORDED = {rule.name for rule in RULES if isinstance(rule, Recording)}
 def test_the_committed_files_are_current():
     for name, text in files().items():
         assert (GENERATED / name).read_text() == text, f"{name}: run `python -m alerts`"
-    written = {f"rules/{path.name}" for path in (GENERATED / "rules").iterdir()}
+    written = {str(path.relative_to(GENERATED)) for path in (GENERATED / "rules").rglob("*.yaml")}
     assert written == {name for name in files() if name.startswith("rules/")}
 
 
@@ -50,7 +50,7 @@ def test_writing_elsewhere_gives_the_same_files_and_removes_rules_of_groups_that
 
 
 def test_promtool_accepts_the_rule_files_without_a_warning():
-    paths = sorted(map(str, (GENERATED / "rules").glob("*.yaml")))
+    paths = sorted(map(str, (GENERATED / "rules").rglob("*.yaml")))
     done = subprocess.run(
         [tool("promtool"), "check", "rules", "--lint=all", "--lint-fatal", *paths],
         capture_output=True,
@@ -64,7 +64,7 @@ def test_promtool_accepts_the_rule_files_without_a_warning():
 def test_the_custom_resources_have_the_same_groups_as_the_files_and_one_for_each_adapter():
     written = files()
     by_file = {name: yaml.safe_load(text)["groups"][0] for name, text in written.items() if name.startswith("rules/")}
-    of_adapters = {f"rules/{group.name.removeprefix('gpugauge-')}.yaml" for group in ADAPTERS}
+    of_adapters = {f"rules/adapters/{group.name.removeprefix('gpugauge-')}.yaml" for group in ADAPTERS}
     resources = {name: yaml.safe_load(text) for name, text in written.items() if name.startswith("prometheusrule")}
     for resource in resources.values():
         assert (resource["apiVersion"], resource["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
@@ -72,7 +72,7 @@ def test_the_custom_resources_have_the_same_groups_as_the_files_and_one_for_each
     assert main["metadata"]["name"] == "gpugauge"
     assert main["spec"]["groups"] == [group for name, group in by_file.items() if name not in of_adapters]
     for name, resource in resources.items():
-        group = by_file[name.replace("prometheusrule-", "rules/")]
+        group = by_file[name.replace("prometheusrule-", "rules/adapters/")]
         assert (resource["metadata"]["name"], resource["spec"]["groups"]) == (group["name"], [group])
     assert len(resources) == len(ADAPTERS) == 2
 

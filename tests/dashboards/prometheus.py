@@ -73,7 +73,7 @@ def _settings(jobs: dict[str, dict[str, str]], address: str, access: dict[str, A
 def _write_rules(folder: Path, rules: dict[str, str]) -> None:
     """Write the generated rules, and `rules`, by file name, beside them or in place of them."""
     folder.mkdir()
-    for path in RULES.glob("*.yaml"):
+    for path in RULES.rglob("*.yaml"):
         (folder / path.name).write_text(re.sub(r"interval: \d+s", "interval: 1s", path.read_text()))
     for name, text in rules.items():
         (folder / name).write_text(text)

@@ -176,7 +176,7 @@ def test_series_that_node_exporters_expose_are_read_of_chosen_nodes_alone(dashbo
 
 @EVERY_DASHBOARD
 def test_every_recorded_series_is_written_by_a_rule(dashboard):
-    rules = "\n".join(path.read_text() for path in (OUTPUT / "rules").glob("*.yaml"))
+    rules = "\n".join(path.read_text() for path in (OUTPUT / "rules").rglob("*.yaml"))
     recorded = set(re.findall(r"record: (\S+)", rules))
     assert recorded
     for title, expression in expressions(dashboard):
