@@ -6,7 +6,7 @@ Each group of rules is a constant GROUP of a module, or one of its GROUPS. `adap
 
 from alerts.adapters import dcgm_exporter, kube_state_metrics
 from alerts.alerting import efficiency, exporters, pending
-from alerts.recorded import clusters, namespaces, nodes, pods, thresholds
+from alerts.recorded import capacity, clusters, namespaces, nodes, pods, reports, thresholds, workloads
 from alerts.rules.rule import Group
 
 ADAPTERS: tuple[Group, ...] = (dcgm_exporter.GROUP, kube_state_metrics.GROUP)
@@ -20,6 +20,9 @@ GROUPS: tuple[Group, ...] = (
     namespaces.GROUP,
     *nodes.GROUPS,
     clusters.GROUP,
+    workloads.GROUP,
+    capacity.GROUP,
+    reports.GROUP,
     efficiency.GROUP,
     pending.GROUP,
     exporters.GROUP,

@@ -40,6 +40,30 @@ _OF_MODEL = (
         """,
     ),
     (
+        "model:gpus_unallocated:count",
+        """
+        sum by (cluster, model) (
+          node:gpus_unallocated:count * on (cluster, node) group_left (model) node:gpu_model:info
+        )
+        """,
+    ),
+    (
+        "model:gpu_allocated_busy:sum",
+        """
+        sum by (cluster, model) (
+          node:gpu_allocated_busy:sum * on (cluster, node) group_left (model) node:gpu_model:info
+        )
+        """,
+    ),
+    (
+        "model:gpu_allocated_busy:count",
+        """
+        sum by (cluster, model) (
+          node:gpu_allocated_busy:count * on (cluster, node) group_left (model) node:gpu_model:info
+        )
+        """,
+    ),
+    (
         "model:gpu_busy:sum",
         """
         sum by (cluster, model) (

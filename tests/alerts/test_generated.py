@@ -163,8 +163,21 @@ def test_recorded_names_are_level_metric_operation_and_those_of_adapters_are_tho
             assert ":" not in name or name in {*RECORDED, OF_USERS}, f"{rule.name} reads {name}, which no rule records"
 
 
-def test_what_is_recorded_is_read_by_a_rule_a_panel_or_the_runbook():
+def documented_queries() -> list[str]:
+    """The queries of docs/rules.md, from the second column of its table."""
+    rows = re.findall(r"^\|[^|`]+(?:`[^`]*`[^|`]*)*\|(.+)\|$", (ROOT / "docs/rules.md").read_text(), re.MULTILINE)
+    return [query for row in rows for query in re.findall(r"`([^`]+:[a-z0-9_]+:[^`]+)`", row)]
+
+
+def test_documented_queries_parse_and_read_what_is_recorded():
+    assert len(documented_queries()) > 20
+    for query in documented_queries():
+        assert {name for name, _ in selectors(query)} <= RECORDED, query
+
+
+def test_what_is_recorded_is_read_by_a_rule_a_panel_the_runbook_or_a_documented_query():
     read = {name for rule in RULES for name, _ in selectors(rule.expr)}
+    read |= {name for query in documented_queries() for name, _ in selectors(query)}
     texts = [
         (ROOT / "docs/runbook.md").read_text(),
         *(annotation for alert in ALERTS for _, annotation in alert.annotations),
@@ -181,7 +194,6 @@ def test_what_is_recorded_is_read_by_a_rule_a_panel_or_the_runbook():
 DOCUMENTED = {
     "gpugauge_device_sm_active_ratio",
     "gpugauge_gpu_power_limit_watts",
-    "gpugauge_gpu_energy_joules_total",
     "gpugauge_allocation_tensor_active_ratio",
 }
 """What the adapter for dcgm-exporter records so that queries of the documents give the same with either exporter."""
@@ -208,7 +220,7 @@ def test_every_grouping_and_join_keeps_the_cluster():
 def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
     """Except in the adapter for dcgm-exporter, which has no other, and `job` where an alert names the scrape."""
     keys = {*DEVICE, *GPU, *POD, *WORKLOAD}
-    more = {"gpu", "model", "container", "workload_class", "reason", "phase"}
+    more = {"gpu", "model", "container", "workload_class", "reason", "phase", "resource", "size", "le", "blocker"}
     own = {"gpu_namespace", "gpu_pod", "gpu_container", "gpu_pod_uid"}
     of_adapters = {rule.name for group in ADAPTERS for rule in group.rules}
     for rule in RULES:
