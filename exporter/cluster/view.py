@@ -1,7 +1,7 @@
 """The view of the cluster that one collection works on: the objects of the stores at one moment."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -17,6 +17,8 @@ from exporter.cluster.scheduling.admission import with_admission
 from exporter.cluster.scheduling.device_claims import DeviceObjects, offered, with_claims
 from exporter.cluster.scheduling.free_capacity import Requested, requested
 from exporter.cluster.scheduling.history import ClusterHistory, PodFailure, PodRejection, Workload
+from exporter.cluster.scheduling.node_chunks import NodeChunk, chunks_of_nodes
+from exporter.cluster.scheduling.node_sums import NodeSums
 from exporter.cluster.scheduling.pending_pods import ClusterObjects, PendingPod, pending_pods
 from exporter.cluster.scheduling.pod_chunks import PodChunk, by_name, chunks_of
 from exporter.cluster.scheduling.waits import WaitGroup, Waits
@@ -40,6 +42,8 @@ class ClusterView:
     """The same pods in chunks, of which most are those of the view before; None where no history made them."""
     requests: Requested | None = None
     """The devices that the pods on each node request; None where they were not summed yet."""
+    node_chunks: tuple[NodeChunk, ...] | None = None
+    """The nodes with GPUs in chunks, of which most are those of the view before; None where no history made them."""
     other_pods: tuple[OtherPod, ...] = ()
     """Pods without GPUs that are on a node."""
     rejected: tuple[Pod, ...] = ()
@@ -87,6 +91,13 @@ class ClusterView:
         """The devices that the pods on each node request."""
         return requested(self.pods or ()) if self.requests is None else self.requests
 
+    def chunks_of(self, nodes: Sequence[Node]) -> tuple[NodeChunk, ...]:
+        """These nodes, sorted by name, in chunks: those of the history where all nodes with GPUs are meant."""
+        if self.node_chunks is not None and len(nodes) == sum(len(chunk.nodes) for chunk in self.node_chunks):
+            return self.node_chunks
+        taken = None if self.pods is None else NodeSums().update(self.pods, self.other_pods)
+        return tuple(chunks_of_nodes(nodes, self.devices, taken))
+
     def gpu_nodes(self) -> list[Node]:
         """The nodes that offer GPUs, or should, by name; none while the nodes are not known."""
         found = (node for node in self.nodes or () if node.has_gpus or node.name in self.devices.by_node)
@@ -108,7 +119,6 @@ def view_of(now: float, gpus: GpuResources, stores: tuple[StoreView, ...], histo
         now=now,
         gpus=gpus,
         pods=pods,
-        requests=None if pods is None else requested(pods),
         other_pods=_records(stores, "pods", OtherPod) or (),
         rejected=tuple(pod for pod in failed if pod.rejected),
         failed=tuple(pod for pod in failed if pod.failure),
@@ -141,25 +151,39 @@ def objects_of(view: ClusterView) -> ClusterObjects:
         requests=view.requested(),
         gpu_pools=view.gpu_pools,
         autoscaler=view.autoscaler,
+        node_devices={
+            node.name: use.devices
+            for chunk in view.node_chunks or ()
+            for node, use in zip(chunk.nodes, chunk.uses or (), strict=True)
+        },
     )
 
 
 def with_pending(view: ClusterView, history: ClusterHistory) -> ClusterView:
     """Return the view with its pending pods and with what the history, which is brought up to date, has of them."""
     lost = () if view.nodes is None else history.lost_nodes.update(view.gpu_nodes(), view.now)
-    if view.pods is None:
+    pods = view.pods
+    if pods is None:
         return view
+    view = _with_sums(view, pods, history)
     pending = tuple(pending_pods(replace(objects_of(view), lost_nodes=lost)))
     _end_what_is_gone(view, history)
     return replace(
         view,
-        pod_chunks=history.chunks.update(view.pods, view.namespaces),
+        pod_chunks=history.chunks.update(pods, view.namespaces),
         pending=pending,
-        pending_since=history.clocks.update(view.pods, pending, view.now),
+        pending_since=history.clocks.update(pods, pending, view.now),
         rejections=history.rejections.update(view.rejected, view.unclear),
         failures=history.failures.update(view.failed, view.unclear),
-        waits=history.waits.update(view.pods, view.unclear),
+        waits=history.waits.update(pods, view.unclear),
     )
+
+
+def _with_sums(view: ClusterView, pods: tuple[Pod, ...], history: ClusterHistory) -> ClusterView:
+    """Return the view with what the pods on each node take."""
+    taken = history.node_sums.update(pods, view.other_pods)
+    chunks = None if view.nodes is None else history.node_chunks.update(view.gpu_nodes(), view.devices, taken)
+    return replace(view, requests=taken.requests, node_chunks=chunks)
 
 
 def _end_what_is_gone(view: ClusterView, history: ClusterHistory) -> None:

@@ -1,13 +1,11 @@
 """Metrics of what a cluster could still run: the largest free block, quotas, and nodes that do not offer their GPUs."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from exporter.cluster.kubernetes.node_description import labeled_with_gpus
 from exporter.cluster.kubernetes.reasons import WatchReason
 from exporter.cluster.kubernetes.records import Node
-from exporter.cluster.scheduling.capacity import capacities
-from exporter.cluster.scheduling.free_capacity import free_on, with_claimable
-from exporter.cluster.scheduling.stranded import loads, stranded
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
 from exporter.identity_labels import NAMESPACE, namespace_labels
@@ -69,7 +67,7 @@ def _largest_blocks(view: ClusterView) -> Iterator[Sample]:
     if view.nodes is None or view.pods is None:
         return
     largest: dict[tuple[str, str], int] = {}
-    for each in capacities(view.gpu_nodes(), view.requested(), view.devices.by_node):
+    for each in chain.from_iterable(chunk.capacities for chunk in view.chunks_of(view.gpu_nodes())):
         key = (resource_label(each.resource), each.model)
         largest[key] = max(largest.get(key, 0), each.largest)
     for (resource, model), free in sorted(largest.items()):
@@ -79,11 +77,10 @@ def _largest_blocks(view: ClusterView) -> Iterator[Sample]:
 def _stranded(view: ClusterView) -> Iterator[Sample]:
     if view.nodes is None or view.pods is None:
         return
-    requests, taken = view.requested(), loads(view.pods, view.other_pods)
-    for node in view.gpu_nodes():
-        claimable = tuple((each.name, each.free) for each in view.devices.by_node.get(node.name, ()))
-        for each in stranded(node, with_claimable(free_on(node, requests), claimable), taken):
-            yield STRANDED.ordered(each.devices, node.name, resource_label(each.resource), each.blocker)
+    for chunk in view.chunks_of(view.gpu_nodes()):
+        for node, use in zip(chunk.nodes, chunk.uses or (), strict=True):
+            for each in use.stranded:
+                yield STRANDED.ordered(each.devices, node.name, resource_label(each.resource), each.blocker)
 
 
 def _registered(view: ClusterView) -> Iterator[Sample]:

@@ -1,17 +1,17 @@
 """Metrics of GPU nodes: their capacity, what is requested, what is free, and whether pods can be scheduled there."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from exporter.cluster.config import NODE_NAMES, Keys, SeriesLimits
 from exporter.cluster.kubernetes.metadata_labels import node_values
 from exporter.cluster.kubernetes.records import Amounts, Node
 from exporter.cluster.metrics.limits import most_first
-from exporter.cluster.scheduling.device_claims import DeviceCount
-from exporter.cluster.scheduling.free_capacity import Requested, free_on, schedulable, with_claimable
+from exporter.cluster.scheduling.free_capacity import schedulable, with_claimable
+from exporter.cluster.scheduling.node_chunks import NodeChunk
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
-from exporter.metric import Kind, LargeFamily, Metric, Sample, metric
+from exporter.metric import Chunk, ChunkedFamily, Kind, Metric, Sample, metric
 
 _LABELS = ("node", "resource", "model")
 CAPACITY = metric("gpugauge_node_gpu_capacity", Kind.GAUGE, "GPUs that the kubelet reports, healthy or not.", *_LABELS)
@@ -39,7 +39,7 @@ INFO = metric(
 METRICS = (CAPACITY, ALLOCATABLE, REQUESTED, FREE, SCHEDULABLE, INFO)
 
 
-def node_families(view: ClusterView, keys: Keys, most: int = SeriesLimits().nodes) -> list[LargeFamily]:
+def node_families(view: ClusterView, keys: Keys, most: int = SeriesLimits().nodes) -> list[ChunkedFamily]:
     """The families; none while the nodes are not known, no requested and free GPUs while the pods are not.
 
     `keys` are those of the labels that say where a node stands. Of more nodes than `most`, those with the most GPUs.
@@ -48,66 +48,63 @@ def node_families(view: ClusterView, keys: Keys, most: int = SeriesLimits().node
         return []
     every = view.gpu_nodes()
     nodes = most_first(every, most, lambda node: (-sum(count for _, count in node.capacity), node.name))
-    by_node = view.devices.by_node
+    chunks = view.chunks_of(nodes)
     return [
-        _family(CAPACITY, nodes, lambda n: with_claimable(n.capacity, _claimable(by_node.get(n.name), "capacity"))),
-        _family(
-            ALLOCATABLE, nodes, lambda n: with_claimable(n.allocatable, _claimable(by_node.get(n.name), "allocatable"))
-        ),
-        *_requested_and_free(nodes, view),
-        LargeFamily(SCHEDULABLE, lambda: (SCHEDULABLE.sample(int(schedulable(n)), node=n.name) for n in nodes)),
-        LargeFamily(INFO, lambda: (_info(node, keys) for node in nodes), left_out=len(every) - len(nodes)),
+        _of_nodes(CAPACITY, chunks, _capacities),
+        _of_nodes(ALLOCATABLE, chunks, _allocatable),
+        *(_of_uses(chunks) if view.pods is not None else ()),
+        _of_nodes(SCHEDULABLE, chunks, _schedulable),
+        _of_nodes(INFO, chunks, lambda chunk: (_info(node, keys) for node in chunk.nodes), len(every) - len(nodes)),
     ]
 
 
-def _claimable(counts: tuple[DeviceCount, ...] | None, what: Literal["capacity", "allocatable", "free"]) -> Amounts:
-    return tuple((each.name, getattr(each, what)) for each in counts or ())
+def _of_nodes(
+    metric: Metric, chunks: Sequence[NodeChunk], make: Callable[[NodeChunk], Iterator[Sample]], left_out: int = 0
+) -> ChunkedFamily:
+    return ChunkedFamily(metric, [Chunk(each.stamp, partial(make, each)) for each in chunks], left_out)
 
 
-def _requested_and_free(nodes: list[Node], view: ClusterView) -> list[LargeFamily]:
-    if view.pods is None:
-        return []
-    requests = view.requested()
-    unlisted = _unlisted(nodes, requests)
-    by_node = view.devices.by_node
+def _of_uses(chunks: Sequence[NodeChunk]) -> list[ChunkedFamily]:
     return [
-        _family(REQUESTED, nodes, lambda node: _requested_on(node, requests, unlisted, view)),
-        _family(FREE, nodes, lambda n: with_claimable(free_on(n, requests), _claimable(by_node.get(n.name), "free"))),
+        ChunkedFamily(REQUESTED, [Chunk(each.uses, partial(_requested, each)) for each in chunks]),
+        ChunkedFamily(FREE, [Chunk(each.uses, partial(_free, each)) for each in chunks]),
     ]
 
 
-def _unlisted(nodes: list[Node], requests: Requested) -> Mapping[str, list[str]]:
-    """Resources by node that pods request and the node does not list: DRA, or a device plugin that has gone."""
-    listed = {(node.name, name) for node in nodes for name, _ in (*node.capacity, *node.allocatable)}
-    unlisted: dict[str, list[str]] = {}
-    for name, resource in requests.keys() - listed:
-        unlisted.setdefault(name, []).append(resource)
-    return unlisted
+def _capacities(chunk: NodeChunk) -> Iterator[Sample]:
+    for node, counts in zip(chunk.nodes, chunk.claimable, strict=True):
+        claimable = tuple((each.name, each.capacity) for each in counts)
+        yield from _samples(CAPACITY, node, with_claimable(node.capacity, claimable))
 
 
-def _requested_on(node: Node, requests: Requested, unlisted: Mapping[str, list[str]], view: ClusterView) -> Amounts:
-    """What pods on the node request; of the devices of DRA those that claims were given, also shared ones."""
-    claimed = {each.name: each.requested for each in view.devices.by_node.get(node.name, ())}
-    through_dra = {name for each in claimed for name in view.devices.names_of(each)}
-    listed = {name for name, _ in (*node.capacity, *node.allocatable)}
-    names = listed | (set(unlisted.get(node.name, ())) - through_dra)
-    amounts = tuple((name, requests.get((node.name, name), 0)) for name in sorted(names))
-    return amounts + tuple((name, count) for name, count in claimed.items() if name not in listed)
+def _allocatable(chunk: NodeChunk) -> Iterator[Sample]:
+    for node, counts in zip(chunk.nodes, chunk.claimable, strict=True):
+        claimable = tuple((each.name, each.allocatable) for each in counts)
+        yield from _samples(ALLOCATABLE, node, with_claimable(node.allocatable, claimable))
 
 
-def _family(metric: Metric, nodes: list[Node], amounts: Callable[[Node], Amounts]) -> LargeFamily:
-    """One sample per node and resource; two resource names with the same label value add up."""
+def _requested(chunk: NodeChunk) -> Iterator[Sample]:
+    for node, use in zip(chunk.nodes, chunk.uses or (), strict=True):
+        yield from _samples(REQUESTED, node, use.requested)
 
-    def samples() -> Iterator[Sample]:
-        for node in nodes:
-            sums: dict[str, int] = {}
-            for name, count in amounts(node):
-                resource = resource_label(name)
-                sums[resource] = sums.get(resource, 0) + count
-            for resource, count in sums.items():
-                yield metric.ordered(count, node.name, resource, node.description.model)
 
-    return LargeFamily(metric, samples)
+def _free(chunk: NodeChunk) -> Iterator[Sample]:
+    for node, use in zip(chunk.nodes, chunk.uses or (), strict=True):
+        yield from _samples(FREE, node, use.free)
+
+
+def _schedulable(chunk: NodeChunk) -> Iterator[Sample]:
+    return (SCHEDULABLE.ordered(int(schedulable(node)), node.name) for node in chunk.nodes)
+
+
+def _samples(metric: Metric, node: Node, amounts: Amounts) -> Iterator[Sample]:
+    """One sample per resource; two resource names with the same label value add up."""
+    sums: dict[str, int] = {}
+    for name, count in amounts:
+        resource = resource_label(name)
+        sums[resource] = sums.get(resource, 0) + count
+    for resource, count in sums.items():
+        yield metric.ordered(count, node.name, resource, node.description.model)
 
 
 def _info(node: Node, keys: Keys) -> Sample:

@@ -99,9 +99,9 @@ def pod_families(view: ClusterView, most: int = SeriesLimits().pods) -> list[Lar
         pods = fairest(by_name(view.pods), most, lambda pod: pod.namespace, lambda pod: (pod.created, pod.uid))
         chunks = chunks_of(pods, view.namespaces)
     return [
-        ChunkedFamily(INFO, [Chunk(each, partial(_infos, each)) for each in chunks], left_out),
-        ChunkedFamily(START, [Chunk(each, partial(_starts, each)) for each in chunks]),
-        ChunkedFamily(PHASE, [Chunk(each, partial(_phases, each)) for each in chunks]),
+        ChunkedFamily(INFO, [Chunk(each.stamps.info, partial(_infos, each)) for each in chunks], left_out),
+        ChunkedFamily(START, [Chunk(each.stamps.start, partial(_starts, each)) for each in chunks]),
+        ChunkedFamily(PHASE, [Chunk(each.stamps.phase, partial(_phases, each)) for each in chunks]),
         LargeFamily(LOW_UTILIZATION_THRESHOLD, lambda: _thresholds(chunks)),
         LargeFamily(POD_EXEMPTION, lambda: _exemptions(chunks, view.now)),
     ]

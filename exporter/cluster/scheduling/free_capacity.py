@@ -7,6 +7,7 @@ nodes makes a collection short.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from exporter.cluster.kubernetes.node_description import MIG_CONFIG, MIG_STATE, REPARTITIONING, labeled_devices
 from exporter.cluster.kubernetes.records import Amounts, Node, Pod, Taint
@@ -47,6 +48,9 @@ class NodeDevices:
         return meant and (self.labeled is None or self.labeled >= count)
 
 
+_NO_DEVICES: Mapping[str, NodeDevices] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
     """Nodes that are equal for all pending pods except for their devices."""
@@ -78,9 +82,16 @@ def free_on(node: Node, requests: Requested) -> Amounts:
 
 
 def node_groups(
-    nodes: Sequence[Node], requests: Requested, pending: Iterable[Pod], objects: DeviceObjects
+    nodes: Sequence[Node],
+    requests: Requested,
+    pending: Iterable[Pod],
+    objects: DeviceObjects,
+    known: Mapping[str, NodeDevices] = _NO_DEVICES,
 ) -> tuple[NodeGroup, ...]:
-    """Group the nodes with GPUs by everything that the scheduling constraints of these pending pods distinguish."""
+    """Group the nodes with GPUs by everything that the scheduling constraints of these pending pods distinguish.
+
+    `known` has the devices of nodes, by name, for which they are already found.
+    """
     constraints = {pod.constraints for pod in pending}
     keys = frozenset[str]().union(*(keys_of(each) for each in constraints))
     named = any(by_name(each) for each in constraints)
@@ -93,7 +104,8 @@ def node_groups(
         labels = _with_keys(node, keys)
         group = (node.name if named else "", tuple(labels.items()), node.taints, node.ready, node.cordoned)
         first.setdefault(group, (node, labels))
-        groups.setdefault(group, Counter())[_devices(node, requests, claimable, objects)] += 1
+        devices = known.get(node.name) or devices_of(node, requests, claimable, objects)
+        groups.setdefault(group, Counter())[devices] += 1
     return tuple(
         NodeGroup(node.name if named else "", labels, node.taints, node.ready, node.cordoned, groups[group])
         for group, (node, labels) in first.items()
@@ -110,9 +122,10 @@ def with_claimable(amounts: Amounts, counts: Amounts) -> Amounts:
     return amounts + tuple(pair for pair in counts if not dict(amounts).get(pair[0]))
 
 
-def _devices(
+def devices_of(
     node: Node, requests: Requested, claimable: tuple[DeviceCount, ...], objects: DeviceObjects
 ) -> NodeDevices:
+    """Describe the devices of one node; `claimable` are those of DRA."""
     labels = dict(zip(node.labels[::2], node.labels[1::2], strict=True))
     layout = labels.get(MIG_CONFIG, "") if labels.get(MIG_STATE) in REPARTITIONING else None
     counted = _under_all_names(claimable, objects)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from exporter.cluster.kubernetes.records import Node, Pod
+from exporter.cluster.scheduling.node_chunks import NodeChunks
+from exporter.cluster.scheduling.node_sums import NodeSums
 from exporter.cluster.scheduling.pending_pods import PendingPod
 from exporter.cluster.scheduling.pod_chunks import PodChunks
 from exporter.cluster.scheduling.waits import SchedulingWaits
@@ -145,6 +147,8 @@ class ClusterHistory:
     lost_nodes: LostNodes = field(default_factory=LostNodes)
     waits: SchedulingWaits = field(default_factory=SchedulingWaits)
     chunks: PodChunks = field(default_factory=PodChunks)
+    node_sums: NodeSums = field(default_factory=NodeSums)
+    node_chunks: NodeChunks = field(default_factory=NodeChunks)
     namespaces: Presence = field(default_factory=Presence)
     nodes: Presence = field(default_factory=Presence)
 

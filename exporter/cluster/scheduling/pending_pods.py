@@ -12,7 +12,7 @@ from exporter.cluster.kubernetes.records import Node, Pod
 from exporter.cluster.scheduling.autoscaled import can_come, coming, current, failed_groups
 from exporter.cluster.scheduling.cluster_state import ClusterState
 from exporter.cluster.scheduling.device_claims import DeviceObjects
-from exporter.cluster.scheduling.free_capacity import NodeGroup, Requested, node_groups, requested
+from exporter.cluster.scheduling.free_capacity import NodeDevices, NodeGroup, Requested, node_groups, requested
 from exporter.cluster.scheduling.node_selection import by_name
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.cluster.scheduling.verdict import message_of, pending_reason, waits_for_gang
@@ -59,6 +59,8 @@ class ClusterObjects:
     autoscaler: AutoscalerStatus | None = None
     requests: Requested | None = None
     """What the pods on each node request; None where that is to be summed."""
+    node_devices: Mapping[str, NodeDevices] = field(default_factory=dict)
+    """The devices of nodes, by name, for which they are already found."""
 
 
 def pending_pods(objects: ClusterObjects) -> list[PendingPod]:
@@ -139,5 +141,5 @@ def _groups(objects: ClusterObjects, waiting: list[Pod]) -> tuple[NodeGroup, ...
     if by_name(tried[0].constraints) and cases * len(objects.nodes) > _MAX_COMPARISONS:
         return None
     requests = requested(objects.pods) if objects.requests is None else objects.requests
-    groups = node_groups(objects.nodes, requests, tried, objects.devices)
+    groups = node_groups(objects.nodes, requests, tried, objects.devices, objects.node_devices)
     return groups if cases * len(groups) <= _MAX_COMPARISONS else None

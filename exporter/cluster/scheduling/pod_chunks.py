@@ -4,8 +4,10 @@ What is made of a chunk, such as its lines in `/metrics`, need not be made again
 few change between two collections. No I/O.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple, TypeVar
 
 from exporter.cluster.kubernetes.records import Overrides, Pod
 
@@ -14,6 +16,23 @@ AVERAGE = 256
 own chunk only."""
 MOST = 8 * AVERAGE
 _NONE = Overrides()
+T = TypeVar("T")
+_NAMES = ("namespace", "name", "uid")
+_INFO = attrgetter(*_NAMES, "node", "workload", "workload_type", "overrides", "priority_class")
+_START = attrgetter(*_NAMES, "started")
+_PHASE = attrgetter(*_NAMES, "phase")
+
+
+class ChunkStamps(NamedTuple):
+    """Each stands for some fields of a chunk's pods: it is the object that it was before while none of them changed.
+
+    Most changes of a pod are of few fields, and what is made of the others need not be made again.
+    """
+
+    info: object
+    """What identifies the pods, where they are, and what their namespaces and owners set."""
+    start: object
+    phase: object
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +46,7 @@ class PodChunk:
     """By position in `names`; None of a namespace that is not known, and of all while they are not."""
     with_overrides: tuple[Pod, ...]
     """The pods that set an override themselves."""
+    stamps: ChunkStamps
 
 
 def chunks_of(
@@ -36,7 +56,7 @@ def chunks_of(
 
     Chunks of `known`, by the uid of the first pod, are kept where they are equal.
     """
-    return tuple(_chunk(part, namespaces, (known or {}).get(part[0].uid)) for part in _parts(pods))
+    return tuple(_chunk(part, namespaces, (known or {}).get(part[0].uid)) for part in parts(pods, lambda pod: pod.uid))
 
 
 @dataclass(slots=True)
@@ -61,14 +81,15 @@ def by_name(pods: Sequence[Pod]) -> list[Pod]:
     return sorted(pods, key=lambda pod: (pod.namespace, pod.name))
 
 
-def _parts(pods: Sequence[Pod]) -> Iterator[tuple[Pod, ...]]:
+def parts(given: Sequence[T], name: Callable[[T], str]) -> Iterator[tuple[T, ...]]:
+    """Divide records by the hashes of their names: one that comes or goes changes the division in one place only."""
     begin = 0
-    for end, pod in enumerate(pods, start=1):
-        if hash(pod.uid) % AVERAGE == 0 or end - begin == MOST:
-            yield tuple(pods[begin:end])
+    for end, each in enumerate(given, start=1):
+        if hash(name(each)) % AVERAGE == 0 or end - begin == MOST:
+            yield tuple(given[begin:end])
             begin = end
-    if begin < len(pods):
-        yield tuple(pods[begin:])
+    if begin < len(given):
+        yield tuple(given[begin:])
 
 
 def _chunk(pods: tuple[Pod, ...], namespaces: Mapping[str, Overrides] | None, known: PodChunk | None) -> PodChunk:
@@ -77,4 +98,23 @@ def _chunk(pods: tuple[Pod, ...], namespaces: Mapping[str, Overrides] | None, kn
     overrides = None if namespaces is None else tuple(namespaces.get(name) for name in names)
     if known is not None and same and known.overrides == overrides:
         return known
-    return PodChunk(pods, names, overrides, tuple(pod for pod in pods if pod.overrides != _NONE))
+    stamps = _stamps(pods, overrides, known)
+    return PodChunk(pods, names, overrides, tuple(pod for pod in pods if pod.overrides != _NONE), stamps)
+
+
+def _stamps(
+    pods: tuple[Pod, ...], overrides: tuple[Overrides | None, ...] | None, known: PodChunk | None
+) -> ChunkStamps:
+    if known is None or len(known.pods) != len(pods):
+        return ChunkStamps(object(), object(), object())
+    pairs = [(one, other) for one, other in zip(known.pods, pods, strict=True) if one is not other]
+    kept = known.stamps
+
+    def same(fields: Callable[[Pod], object]) -> bool:
+        return all(fields(one) == fields(other) for one, other in pairs)
+
+    return ChunkStamps(
+        kept.info if known.overrides == overrides and same(_INFO) else object(),
+        kept.start if same(_START) else object(),
+        kept.phase if same(_PHASE) else object(),
+    )

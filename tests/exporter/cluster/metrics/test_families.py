@@ -109,6 +109,7 @@ def cluster():
             ("team-a", "nvidia_com_gpu", "9+"): Waits([1, 0, 0, 0, 0, 0, 0, 0], 5.5),
         },
         other_pods=(OtherPod("m1", Load(cpu=500_000, memory=2**30)),),
+        node_chunks=None,
         prices=PricesInUse(
             PriceList((Price("NVIDIA-H100-80GB-HBM3", "big", "spot", "EUR", 2.35, date(2027, 1, 1)),), ("one",)),
             successful=True,
