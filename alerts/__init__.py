@@ -5,8 +5,9 @@ Each group of rules is a constant GROUP of a module, or one of its GROUPS. `adap
 """
 
 from alerts.adapters import dcgm_exporter, kube_state_metrics
-from alerts.alerting import efficiency, exporters, pending
+from alerts.alerting import efficiency, exporters, pending, rules_health, watcher
 from alerts.recorded import capacity, clusters, namespaces, nodes, pods, reports, thresholds, workloads
+from alerts.recorded import exporters as recorded_exporters
 from alerts.rules.rule import Group
 
 ADAPTERS: tuple[Group, ...] = (dcgm_exporter.GROUP, kube_state_metrics.GROUP)
@@ -25,6 +26,9 @@ GROUPS: tuple[Group, ...] = (
     reports.GROUP,
     efficiency.GROUP,
     pending.GROUP,
+    recorded_exporters.GROUP,
     exporters.GROUP,
+    watcher.GROUP,
+    rules_health.GROUP,
 )
 """Every group, each after the groups whose series it reads."""

@@ -32,6 +32,8 @@ GPU = ("cluster", "node", "UUID")
 INHIBITIONS: tuple[Inhibition, ...] = (
     # A node that is down answers no scrape. Alerts on hardware are no targets: whoever repairs the node needs them.
     Inhibition(("KubeNodeNotReady", "KubeNodeUnreachable"), ("GPUExporterDown",), NODE),
+    # A common cause is one page.
+    Inhibition(("GPUFleetBlind",), ("GPUExporterDown",), ("cluster",)),
     # Without the exporter the utilization of the node's pods is unknown.
     Inhibition(("GPUExporterDown",), ("GPUPodLowUtilization",), NODE),
 )

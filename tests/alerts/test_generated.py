@@ -43,7 +43,7 @@ def test_writing_elsewhere_gives_the_same_files_and_removes_rules_of_groups_that
     main(["--output", str(tmp_path), "--runbook", "https://example.com/book", "--grafana", "https://g/"])
     written = {str(p.relative_to(tmp_path)): p.read_text() for p in tmp_path.rglob("*.*")}
     assert written == files(Links("https://example.com/book", "https://g"))
-    (group,) = yaml.safe_load(written["rules/exporters.yaml"])["groups"]
+    (group,) = yaml.safe_load(written["rules/watcher.yaml"])["groups"]
     addresses = [rule["annotations"]["runbook_url"] for rule in group["rules"]]
     assert "https://example.com/book#gpuwatcherdown" in addresses
     assert all(rule["annotations"]["dashboard_url"].startswith("https://g/d/gpu-") for rule in group["rules"])
@@ -140,7 +140,7 @@ def test_the_queries_of_the_runbook_parse_and_select_recorded_or_exposed_series(
     for query in queries:
         for name, _ in selectors(" ".join(query.split())):
             exposed = name.startswith("gpugauge_") or name in fields_by_name()
-            assert exposed or name in RECORDED or name == "up", query
+            assert exposed or name in RECORDED or name in ("up", "ALERTS"), query
 
 
 def test_recorded_names_are_level_metric_operation_and_those_of_adapters_are_those_of_the_exporters():
@@ -218,7 +218,7 @@ def test_every_grouping_and_join_keeps_the_cluster():
 
 
 def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
-    """Except in the adapter for dcgm-exporter, which has no other, and `job` where an alert names the scrape."""
+    """Except in the adapter for dcgm-exporter, which has no other, and in rules about scrapes."""
     keys = {*DEVICE, *GPU, *POD, *WORKLOAD}
     more = {"gpu", "model", "container", "workload_class", "reason", "phase", "resource", "size", "le", "blocker"}
     own = {"gpu_namespace", "gpu_pod", "gpu_container", "gpu_pod_uid"}
@@ -228,5 +228,16 @@ def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
             removed = (
                 {"exported_namespace", "exported_pod", "exported_container"} if "namespace:" in rule.name else set()
             )
-            allowed = keys | more | own | removed | ({"job"} if rule.name == "GPUDeviceLabelsMissing" else set())
+            allowed = keys | more | own | removed | OF_TARGETS.get(rule.name, set())
             assert grouping_labels(rule.expr) <= allowed, rule.name
+
+
+OF_TARGETS = {
+    "GPUDeviceLabelsMissing": {"job"},
+    "GPUClusterLabelsDisagree": {"job"},
+    "GPURuleEvaluationFailing": {"rule_group"},
+    "GPUWatcherDown": {"job", "instance"},
+    "node:gpu_exporter_target:info": {"job", "instance"},
+    "node:gpu_exporter_up:ratio": {"job", "instance"},
+}
+"""Rules about scrapes themselves, with what names those."""
