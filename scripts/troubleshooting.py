@@ -12,6 +12,7 @@ from exporter.cluster.kubernetes.reasons import SyncReason, WatchReason
 from exporter.cluster.leadership.reasons import LeaseReason
 from exporter.cluster.metrics.maintenance import MaintenanceReason
 from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.commands.explain.past.causes import LowUtilizationCause
 from exporter.node.attribution.jobs.hpc_job_files import HpcJobReason
 from exporter.node.attribution.kubelet.reason import KubeletReason
 from exporter.node.attribution.matching.device_lookup import UnmatchedReason
@@ -78,6 +79,7 @@ SECTIONS = (
     ReasonSection("Pending pods", PendingReason),
     ReasonSection("Failed pods", PodFailureReason),
     ReasonSection("Nodes under maintenance", MaintenanceReason),
+    ReasonSection("Causes of low utilization", LowUtilizationCause),
     ReasonSection("Findings of the command doctor", DoctorReason),
     ReasonSection("Findings of the command doctor: labels of pods", PodLabelReason),
 )

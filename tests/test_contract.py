@@ -1,4 +1,4 @@
-"""What rules and dashboards select is exposed by the exporter, recorded by a rule, or listed here as foreign."""
+"""What rules, dashboards and queries of commands select is exposed by the exporter, recorded by a rule, or listed here as foreign."""
 
 import json
 import re
@@ -8,6 +8,7 @@ import pytest
 
 from alerts import GROUPS
 from alerts.rules.rule import Alert, Recording
+from exporter.commands.explain.past import queries as pod_queries
 from exporter.commands.metrics import sections
 from exporter.node.attribution.series.normalized_metrics import (
     ALLOCATION_BUSY,
@@ -24,8 +25,13 @@ FOREIGN = {
     "prometheus_rule_evaluation_failures_total": {"rule_group"},
     "kube_pod_start_time": {"namespace", "pod"},
     "kube_pod_status_phase": {"namespace", "pod", "phase"},
+    "kube_pod_container_status_restarts_total": {"namespace", "pod", "container"},
+    "container_cpu_cfs_throttled_periods_total": {"namespace", "pod", "container"},
+    "container_cpu_cfs_periods_total": {"namespace", "pod", "container"},
+    "container_cpu_usage_seconds_total": {"namespace", "pod", "container"},
+    "container_pressure_io_waiting_seconds_total": {"namespace", "pod", "container"},
 }
-"""Labels of series that Prometheus writes itself, and of kube-state-metrics for pods that no watcher exposes."""
+"""Labels of series that Prometheus writes itself, of kube-state-metrics, and of cAdvisor for the command explain."""
 
 TARGET = {"cluster", "job", "instance", "node"}
 """Labels that a scrape adds; `cluster` comes from relabeling or federation."""
@@ -70,7 +76,18 @@ def panels(found):
         yield from panels(panel.get("panels", ()))
 
 
+def command_expressions():
+    for module in COMMAND_QUERIES:
+        for name, text in vars(module).items():
+            if name.isupper():
+                yield f"{module.__name__}: {name}", PLACE.sub("1", text)
+
+
+COMMAND_QUERIES = (pod_queries,)
+PLACE = re.compile(r"\$[a-z_]+")
 EXPRESSIONS = {name: rule.expr for name, rule in RULES.items()} | dict(panel_expressions())
+ALL = EXPRESSIONS | dict(command_expressions())
+HISTOGRAM = re.compile(r"_(bucket|count|sum)$")
 
 
 def labels_of(name):
@@ -79,6 +96,9 @@ def labels_of(name):
         return None
     if name in FOREIGN:
         return FOREIGN[name] | TARGET
+    base = HISTOGRAM.sub("", name)
+    if base != name and base in EXPOSED:
+        return EXPOSED[base] | TARGET | {"le"}
     if name in EXPOSED and not name.startswith("DCGM_"):
         return EXPOSED[name] | TARGET
     return DCGM | TARGET if name in fields_by_name() else set()
@@ -97,21 +117,20 @@ def test_expressions_of_rules_and_panels_are_found():
     assert any("gpu-fleet" in name for name in EXPRESSIONS)
 
 
-@pytest.mark.parametrize("where", sorted(EXPRESSIONS))
+@pytest.mark.parametrize("where", sorted(ALL))
 def test_an_expression_selects_only_series_and_labels_that_exist(where):
-    for name, matchers in selectors(EXPRESSIONS[where]):
-        assert name in RECORDED | FOREIGN.keys() | EXPOSED.keys() | fields_by_name().keys(), (
-            f"{name} is exposed by nothing"
-        )
+    for name, matchers in selectors(ALL[where]):
+        known = name in EXPOSED or HISTOGRAM.sub("", name) in EXPOSED
+        assert known or name in RECORDED | FOREIGN.keys() | fields_by_name().keys(), f"{name} is exposed by nothing"
         allowed = labels_of(name)
         if allowed is not None:
             assert set(matchers) <= allowed, f"{name} has no such label"
 
 
-@pytest.mark.parametrize("where", sorted(RULES))
-def test_a_rule_groups_only_by_labels_that_something_sets(where):
-    known = DCGM | TARGET | COPIED | {label for labels in EXPOSED.values() for label in labels}
-    assert grouping_labels(EXPRESSIONS[where]) <= known
+@pytest.mark.parametrize("where", sorted({*RULES, *dict(command_expressions())}))
+def test_a_rule_or_command_groups_only_by_labels_that_something_sets(where):
+    known = DCGM | TARGET | COPIED | {label for labels in EXPOSED.values() for label in labels} | {"le"}
+    assert grouping_labels(ALL[where]) <= known
 
 
 def test_of_the_values_under_pods_only_the_one_is_read_that_is_exposed_without_labels_of_pods_too():

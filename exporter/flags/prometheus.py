@@ -34,5 +34,6 @@ PROMETHEUS = (
         "tenant of Mimir or Cortex, sent as X-Scope-OrgID",
         variable="GPUGAUGE_PROMETHEUS_TENANT",
     ),
+    Flag("cluster", text_value("NAME"), "label cluster of the series, where the store has several clusters"),
     Flag("prometheus-timeout", DURATION, "how long one query may take", default="60s"),
 )

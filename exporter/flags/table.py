@@ -13,6 +13,7 @@ from exporter.flags.labels import LABELS
 from exporter.flags.mig import MIG
 from exporter.flags.pods import POD_METADATA
 from exporter.flags.processes import PROCESSES
+from exporter.flags.prometheus import PROMETHEUS
 from exporter.flags.series import SERIES
 from exporter.flags.values import (
     ADDRESS,
@@ -237,7 +238,7 @@ _COMMANDS = (
     ),
     Command(
         "explain",
-        "Explain why a GPU pod is pending or a node offers no GPUs; without a name, list all pending.",
+        "Explain why a GPU pod is pending, hardly uses its GPUs, or a node offers none; without a name, list all pending.",
         {
             "general": GENERAL,
             "output": (JSON,),
@@ -246,6 +247,7 @@ _COMMANDS = (
                 Flag("watcher", text_value("URL"), "address of a watcher, asked for what the credentials do not show"),
             ),
             "API server": API_SERVER,
+            "Prometheus": PROMETHEUS,
         },
         operands="[NAMESPACE/POD | node/NAME]",
     ),

@@ -60,10 +60,12 @@ class SchedulingWaits:
         if condition is None or condition.status != "True" or condition.since is None or pod.schedulable_since is None:
             return
         for name, count in pod.requests:
-            group = (pod.namespace, resource_label(name), _size(count))
+            group = (pod.namespace, resource_label(name), size_of(count))
             if group in self._groups or len(self._groups) < _MOST_GROUPS:
                 self._groups.setdefault(group, Waits()).add(max(0.0, condition.since - pod.schedulable_since))
 
 
-def _size(devices: int) -> str:
+def size_of(devices: int) -> str:
+    """The label `size` of pods with so many devices."""
+    """The label `size` of pods with so many devices."""
     return next((name for most, name in _SIZES if devices <= most), "9+")

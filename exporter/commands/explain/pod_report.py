@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from exporter.cluster.kubernetes.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS, events_about
 from exporter.cluster.kubernetes.pod_detail import detail
+from exporter.cluster.kubernetes.records import Pod
 from exporter.cluster.scheduling.explanation import Explanation, explain
 from exporter.cluster.scheduling.pending_pods import PendingPod
 from exporter.cluster.scheduling.pending_reason import PendingReason
@@ -12,6 +13,7 @@ from exporter.cluster.scheduling.spec_review import SpecFinding
 from exporter.cluster.scheduling.start_findings import StartFinding, start_findings
 from exporter.cluster.view import ClusterView, objects_of
 from exporter.commands.explain.overview import capacity_facts, capacity_text
+from exporter.commands.explain.past.explainer import PastExplainer, PastFindings
 from exporter.commands.explain.pod_review import mistakes
 from exporter.commands.explain.sources import OTHER_PODS, ObjectSource, RawObject
 from exporter.commands.explain.text import amounts, as_json, lines, not_seen_text
@@ -24,28 +26,42 @@ _NAMED_NODES = 4
 
 
 def pod_report(
-    source: ObjectSource, view: ClusterView, name: tuple[str, str], answer: WatcherAnswer | None, *, json: bool
+    source: ObjectSource,
+    view: ClusterView,
+    name: tuple[str, str],
+    answer: WatcherAnswer | None,
+    past: PastExplainer | None = None,
+    *,
+    json: bool,
 ) -> str:
-    """Explain one pod, named by (namespace, name), and review its spec.
+    """Explain one pod, named by (namespace, name), review its spec, and add what Prometheus knows of it.
 
-    Raises ConfigError for a pod that is not pending and in whose spec no mistake is found.
+    Raises ConfigError for a pod that is not pending, in whose spec no mistake is found, and of which nothing is asked.
     """
     if view.pods is None and source.not_seen:
         raise ConfigError(f"the pods of namespace {name[0]} may not be read")
     given = source.pod(*name)
     found = mistakes(given, view)
     explanation = _explanation(source, view, name, answer)
-    if explanation is None and not found:
-        known = any((each.namespace, each.name) == name for each in view.pods or ())
-        state = "is not pending" if known else "is no GPU pod that is known here, or has ended"
+    pod = next((each for each in view.pods or () if (each.namespace, each.name) == name), None)
+    seen = None if past is None or pod is None else _seen(past, pod, view, pending=explanation is not None)
+    if explanation is None and not found and seen is None:
+        state = "is not pending" if pod is not None else "is no GPU pod that is known here, or has ended"
         raise ConfigError(f"{'/'.join(name)} {state}")
     starts = _start_findings(given, explanation, view)
     if json:
         head = {"namespace": name[0], "pod": name[1]} if explanation is None else _facts(explanation)
         facts = {"start": [each._asdict() for each in starts], "mistakes": [each._asdict() for each in found]}
-        return as_json({**head, **facts, **_around(source, answer)})
+        past_facts = {} if seen is None else seen.facts
+        return as_json({**head, **facts, **past_facts, **_around(source, answer)})
     head_lines = [f"{'/'.join(name)}: not pending"] if explanation is None else _text(explanation, view.now)
-    return lines([*head_lines, *_start_text(starts), *_review(found), *_around_text(source, answer, name)])
+    past_lines = [] if seen is None else seen.lines
+    around = _around_text(source, answer, name)
+    return lines([*head_lines, *past_lines, *_start_text(starts), *_review(found), *around])
+
+
+def _seen(past: PastExplainer, pod: Pod, view: ClusterView, *, pending: bool) -> PastFindings:
+    return past.pending(pod, view) if pending else past.running(pod, view.now)
 
 
 def _start_findings(given: RawObject | None, explanation: Explanation | None, view: ClusterView) -> list[StartFinding]:
