@@ -1,11 +1,12 @@
-"""Prints what the table of the watcher's permissions becomes: a role of the manifests, or docs/permissions.md.
+"""Prints what the table of the watcher's permissions becomes: a role of the manifests, rules of the chart, the document.
 
-Usage: python -m scripts.permissions {cluster-role,lease-role,document}
+Usage: python -m scripts.permissions {cluster-role,lease-role,chart,document}
 """
 
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import indent
 from types import MappingProxyType
 
 from exporter.cluster.kubernetes.permissions import LEASE_PARTS, WATCHED, Permission
@@ -15,6 +16,10 @@ CLUSTER_ROLE = f"""\
 {HEAD}
 # What the cluster watcher may do: it reads, and never writes. Every rule after the first is optional: without one the
 # watcher runs, and exposes less, as docs/permissions.md says.
+"""
+CHART = f"""\
+{HEAD}
+# The rules of the watcher's roles, by the value of the chart that turns each off.
 """
 LEASE_ROLE = f"""\
 {HEAD}
@@ -47,6 +52,22 @@ def lease_role() -> str:
     return LEASE_ROLE + _role("Role", "  name: gpugauge-cluster-lease\n  namespace: gpugauge\n", LEASE_PARTS)
 
 
+def chart() -> str:
+    """Write the rules as the chart reads them: each optional one with the value that turns it off."""
+    return CHART + f"watcher:\n{''.join(map(_chart_rule, WATCHED))}lease:\n{''.join(map(_chart_rule, LEASE_PARTS))}"
+
+
+def feature(part: Permission) -> str:
+    """The key of an optional part below `watcher.permissions` in the chart's values: its name in camel case."""
+    first, *others = part.name.split()
+    return first.lower() + "".join(each.capitalize() for each in others)
+
+
+def _chart_rule(part: Permission) -> str:
+    name = '""' if part.needed else feature(part)
+    return f"  - feature: {name}\n    rule:\n{indent(_rule(part, comments=False).replace('  - ', '    ', 1), '  ')}"
+
+
 def document() -> str:
     """Write docs/permissions.md."""
     return "\n\n".join([INTRODUCTION, _table(WATCHED), "## Two replicas", LEASES, _table(LEASE_PARTS)]) + "\n"
@@ -57,11 +78,11 @@ def _role(kind: str, name: str, parts: Iterable[Permission]) -> str:
     return head + "".join(map(_rule, parts))
 
 
-def _rule(part: Permission) -> str:
+def _rule(part: Permission, *, comments: bool = True) -> str:
     named = f"    resourceNames: {_flow(part.object_names)}\n" if part.object_names else ""
+    head = f"  # {part.name}{'' if part.needed else ' (optional)'}:\n  # {part.purpose}\n"
     return (
-        f"  # {part.name}{'' if part.needed else ' (optional)'}:\n"
-        f"  # {part.purpose}\n"
+        f"{head if comments else ''}"
         f"  - apiGroups: {_flow([part.group])}\n"
         f"    resources: {_flow(part.resources)}\n"
         f"{named}"
@@ -93,7 +114,7 @@ def _code(texts: Sequence[str]) -> str:
 
 
 OUTPUTS: Mapping[str, Callable[[], str]] = MappingProxyType(
-    {"cluster-role": cluster_role, "lease-role": lease_role, "document": document}
+    {"cluster-role": cluster_role, "lease-role": lease_role, "chart": chart, "document": document}
 )
 
 if __name__ == "__main__":

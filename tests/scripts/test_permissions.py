@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 COMMITTED = {
     "cluster-role": ROOT / "deploy/manifests/cluster-role.yaml",
     "lease-role": ROOT / "deploy/two-replicas/role.yaml",
+    "chart": ROOT / "deploy/helm/gpugauge/files/watcher-permissions.yaml",
     "document": ROOT / "docs/permissions.md",
 }
 PARTS = {"cluster-role": WATCHED, "lease-role": LEASE_PARTS}

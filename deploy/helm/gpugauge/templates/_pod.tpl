@@ -1,0 +1,85 @@
+{{/* Parts that the pods of both programs have. */}}
+
+{{/* Annotations of the pods. In: root, values. */}}
+{{- define "gpugauge.podAnnotations" -}}
+{{- $found := dict -}}
+{{- if eq .root.Values.monitoring.discovery "annotations" -}}
+{{- $_ := set $found "prometheus.io/scrape" "true" -}}
+{{- $_ := set $found "prometheus.io/path" "/metrics" -}}
+{{- $_ := set $found "prometheus.io/port" (.values.port | toString) -}}
+{{- $_ := set $found "prometheus.io/scheme" (ternary "https" "http" .root.Values.tls.enabled) -}}
+{{- end -}}
+{{- with merge $found .values.podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "gpugauge.webFlags" -}}
+{{- if include "gpugauge.webConfig" . }}
+- --web-config-file=/etc/gpugauge/web/web-config.yaml
+{{- end }}
+{{- end }}
+
+{{/* Port and probes. In: root, values. */}}
+{{- define "gpugauge.serving" -}}
+{{- $scheme := ternary "HTTPS" "HTTP" .root.Values.tls.enabled -}}
+ports:
+  - name: metrics
+    containerPort: {{ .values.port }}
+    protocol: TCP
+livenessProbe:
+  httpGet:
+    path: /livez
+    port: metrics
+    {{- if eq $scheme "HTTPS" }}
+    scheme: HTTPS
+    {{- end }}
+  initialDelaySeconds: 10
+  periodSeconds: 15
+  timeoutSeconds: 5
+  failureThreshold: 4
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: metrics
+    {{- if eq $scheme "HTTPS" }}
+    scheme: HTTPS
+    {{- end }}
+  periodSeconds: 10
+  timeoutSeconds: 5
+{{- end }}
+
+{{- define "gpugauge.webMounts" -}}
+{{- if include "gpugauge.webConfig" . }}
+- name: web-config
+  mountPath: /etc/gpugauge/web
+  readOnly: true
+{{- end }}
+{{- if .Values.tls.enabled }}
+- name: tls
+  mountPath: /etc/gpugauge/tls
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{/* Volumes for them. Files are readable by the group of the pod alone. */}}
+{{- define "gpugauge.webVolumes" -}}
+{{- if include "gpugauge.webConfig" . }}
+- name: web-config
+  secret:
+    secretName: {{ include "gpugauge.fullname" . }}-web-config
+    defaultMode: 0440
+{{- end }}
+{{- if .Values.tls.enabled }}
+- name: tls
+  secret:
+    secretName: {{ include "gpugauge.tlsSecret" . }}
+    defaultMode: 0440
+    items:
+      - key: tls.crt
+        path: tls.crt
+      - key: tls.key
+        path: tls.key
+{{- end }}
+{{- end }}
