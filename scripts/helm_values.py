@@ -45,7 +45,9 @@ class ChartValue:
 
 def values(text: str) -> Iterator[ChartValue]:
     """Read every value, and every group of values, in the order of the file."""
-    defaults, comments, path = yaml.safe_load(text), [], ()
+    defaults = yaml.safe_load(text)
+    comments: list[str] = []
+    path: tuple[str, ...] = ()
     for line in text.splitlines():
         stripped = line.strip()
         if stripped.startswith("#"):

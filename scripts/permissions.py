@@ -1,4 +1,4 @@
-"""Prints what the table of the watcher's permissions becomes: a role of the manifests, rules of the chart, the document.
+"""Prints what the table of the watcher's permissions becomes: a role, rules of the chart, the document.
 
 Usage: python -m scripts.permissions {cluster-role,lease-role,chart,document}
 """
