@@ -1,4 +1,4 @@
-"""What rules, dashboards and queries of commands select is exposed by the exporter, recorded by a rule, or listed here as foreign."""
+"""What rules, dashboards and commands select is exposed by the exporter, recorded by a rule, or listed as foreign."""
 
 import json
 import re
@@ -23,6 +23,7 @@ FOREIGN = {
     "ALERTS": {"alertname", "alertstate", "component"},
     "ALERTS_FOR_STATE": {"alertname", "component"},
     "prometheus_rule_evaluation_failures_total": {"rule_group"},
+    "global:gpugauge_threshold_override:value": {"alert"},
     "kube_pod_start_time": {"namespace", "pod"},
     "kube_pod_status_phase": {"namespace", "pod", "phase"},
     "kube_pod_container_status_restarts_total": {"namespace", "pod", "container"},
@@ -31,7 +32,7 @@ FOREIGN = {
     "container_cpu_usage_seconds_total": {"namespace", "pod", "container"},
     "container_pressure_io_waiting_seconds_total": {"namespace", "pod", "container"},
 }
-"""Labels of series that Prometheus writes itself, of kube-state-metrics, and of cAdvisor for the command explain."""
+"""Labels of series that Prometheus writes itself, that users record, of kube-state-metrics, and of cAdvisor."""
 
 TARGET = {"cluster", "job", "instance", "node"}
 """Labels that a scrape adds; `cluster` comes from relabeling or federation."""

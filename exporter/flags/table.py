@@ -238,7 +238,7 @@ _COMMANDS = (
     ),
     Command(
         "explain",
-        "Explain why a GPU pod is pending, hardly uses its GPUs, or a node offers none; without a name, list all pending.",
+        "Explain why a GPU pod is pending or hardly uses its GPUs, or a node offers none; without a name, all pending.",
         {
             "general": GENERAL,
             "output": (JSON,),

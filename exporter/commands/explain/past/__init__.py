@@ -1,1 +1,1 @@
-"""What `gpugauge explain --prometheus` adds: idle GPUs and past waits for a pending pod, likely causes for a running one."""
+"""What `gpugauge explain --prometheus` adds: idle GPUs and past waits of a pending pod, causes of a running one."""

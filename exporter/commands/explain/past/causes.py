@@ -42,7 +42,7 @@ class LowUtilizationCause(Reason):
     DATA_OPERATIONS = (
         "data_operations",
         "the GPUs work in bursts, or processes wait for input and output: data does not come fast enough",
-        "more workers that load data, a faster or nearer copy of it, larger batches; save checkpoints in the background",
+        "more workers that load data, a faster or nearer copy, larger batches; save checkpoints in the background",
     )
     PCIE_BOUND = (
         "pcie_bound",

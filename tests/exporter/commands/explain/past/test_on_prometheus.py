@@ -40,6 +40,7 @@ def counter(rate):
     return lambda at: (at - START) * rate
 
 
+WAITS = 'gpu_namespace="team",resource="nvidia_com_gpu",size="1"'
 CONTAINER = 'namespace="team",pod="works",container="main"'
 SERIES = [
     *allocated(0, "works", lambda at: 0.8 if at % 600 < 120 else 0.1),
@@ -51,8 +52,7 @@ SERIES = [
     (f"kube_pod_container_status_restarts_total{{{CONTAINER}}}", lambda at: int((at - START) / 900)),
     *(
         (
-            f'gpugauge_pod_scheduling_wait_seconds_bucket{{gpu_namespace="team",resource="nvidia_com_gpu",size="1",'
-            f'le="{bound}"}}',
+            f'gpugauge_pod_scheduling_wait_seconds_bucket{{{WAITS},le="{bound}"}}',
             counter(0.01 * share),
         )
         for bound, share in (("60.0", 0.5), ("900.0", 0.9), ("+Inf", 1))
