@@ -17,6 +17,10 @@ _BY_LABEL = (
 )
 _QUEUED_GROUP = "kueue.x-k8s.io/pod-group-name"
 """Kueue admits pods without a controller together that have the same value."""
+_RAY_KIND = "ray.io/originated-from-crd"
+_RAY_NAME = "ray.io/originated-from-cr-name"
+"""KubeRay writes both on RayClusters and on the pod that submits a RayJob; Ray's own pods have those of a template."""
+_RAY_TYPES = {"RayJob": "rayjob", "RayService": "rayservice"}
 _HUB = "hub.jupyter.org/"
 _JOBSET = "jobset.sigs.k8s.io/jobset-name"
 _TRAINJOB_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -48,6 +52,8 @@ def workload_of(
     for label, workload_type in _BY_LABEL:
         if value := labels.get(label):
             return value, workload_type
+    if owner.kind in ("RayCluster", "Job") and (ray := _of_ray(labels)) is not None:
+        return ray
     if owner.kind == "ReplicaSet":
         return _of_replicaset(owner.name, labels.get("pod-template-hash"))
     if owner.kind == "Job":
@@ -59,6 +65,12 @@ def _is_of_jupyterhub(labels: Mapping[str, str | None]) -> bool:
     """Whether KubeSpawner made the pod: it has no controller, and is named after its user."""
     ours = labels.get("app") == "jupyterhub" or any(key.startswith(_HUB) for key in labels)
     return ours and labels.get("component") == "singleuser-server"
+
+
+def _of_ray(labels: Mapping[str, str | None]) -> tuple[str, str] | None:
+    """The RayJob or RayService that a RayCluster or a Job was made for; None where the pod's labels name none."""
+    name, workload_type = labels.get(_RAY_NAME), _RAY_TYPES.get(labels.get(_RAY_KIND) or "")
+    return (name, workload_type) if name and workload_type else None
 
 
 def _of_replicaset(name: str, template_hash: str | None) -> tuple[str, str]:

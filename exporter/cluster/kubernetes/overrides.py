@@ -19,7 +19,7 @@ ALERT = "low-utilization"
 """Value of the label `alert` of exemptions: the alert's name without "GPU", in kebab case."""
 
 _WORKLOAD_CLASSES = frozenset({"training", "serving", "interactive"})
-_SERVING = frozenset({"deployment", "statefulset", "leaderworkerset", "inferenceservice"})
+_SERVING = frozenset({"deployment", "statefulset", "leaderworkerset", "inferenceservice", "rayservice"})
 _UNTIL = re.compile(r"until-(\d{4}-\d{2}-\d{2})", re.ASCII)
 _PERCENT = re.compile(r"([1-9]\d?|100)pct", re.ASCII)
 _LONGEST_POD_EXEMPTION = timedelta(days=30)

@@ -27,6 +27,25 @@ MINUTE = int(CREATED) // 60
         (OwnerReference("DaemonSet", "ds", controller=True), {}, ("ds", "daemonset")),
         (OwnerReference("PyTorchJob", "ft", controller=True), {}, ("ft", "pytorchjob")),
         (OwnerReference("RayCluster", "ray", controller=True), {}, ("ray", "raycluster")),
+        *[
+            (
+                OwnerReference(kind, "tune-x2k4p", controller=True),
+                {"ray.io/originated-from-crd": crd, "ray.io/originated-from-cr-name": "tune"},
+                expected,
+            )
+            for kind, crd, expected in (
+                ("RayCluster", "RayJob", ("tune", "rayjob")),
+                ("RayCluster", "RayService", ("tune", "rayservice")),
+                ("Job", "RayJob", ("tune", "rayjob")),
+                ("RayCluster", "RayCluster", ("tune-x2k4p", "raycluster")),
+                ("StatefulSet", "RayJob", ("tune-x2k4p", "statefulset")),
+            )
+        ],
+        (
+            OwnerReference("RayCluster", "tune-x2k4p", controller=True),
+            {"ray.io/originated-from-crd": "RayJob", "ray.io/originated-from-cr-name": ""},
+            ("tune-x2k4p", "raycluster"),
+        ),
         (OwnerReference("Job", f"nightly-{MINUTE}", controller=True), {}, ("nightly", "cronjob")),
         (OwnerReference("Job", f"nightly-{MINUTE - 60}", controller=True), {}, ("nightly", "cronjob")),
         (OwnerReference("Job", f"nightly-{MINUTE + 60}", controller=True), {}, (f"nightly-{MINUTE + 60}", "job")),
