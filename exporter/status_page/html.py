@@ -6,6 +6,7 @@ Every text passes through `_shown`, because names, labels and annotations are se
 import base64
 import hashlib
 import html
+import re
 from collections.abc import Iterator, Sequence
 
 from exporter.status_page.content import Cell, StatusPage, StatusTable
@@ -20,6 +21,9 @@ LIGHT = {
 }
 DARK = {"back": "#15181c", "text": "#e8eaed", "soft": "#aab1ba", "line": "#3a4048", "good": "#7cc0ff", "bad": "#ff9d5c"}
 """Blue and orange are told apart by nearly everybody, red and green are not."""
+_WORD_END = re.compile(r"(?<=[\s_-])")
+_LONGEST_WORD = 15
+"""Characters of a word for which every column has room, also where there are nine."""
 _MAX_TEXT = 300
 """Characters of one text. Kubernetes allows names of 253; annotations may be much longer."""
 
@@ -45,7 +49,8 @@ dd{margin:0}
 table{width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{text-align:left;vertical-align:top;padding:.35rem .8rem .35rem 0;border-bottom:1px solid var(--line)}
 th{font-weight:600;overflow-wrap:normal}
-td{min-width:6.5rem}
+td{min-width:6.5rem;overflow-wrap:normal}
+.long{overflow-wrap:anywhere}
 small{display:block}
 meter{display:block;width:100%;max-width:8rem;height:.7rem}
 meter::-webkit-meter-optimum-value{background:var(--good)}
@@ -101,19 +106,29 @@ def _table(table: StatusTable) -> Iterator[str]:
     yield f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>"
     for row in table.rows:
         cells = zip(table.columns, row, strict=True)
-        written = (f'<td data-column="{_shown(column)}"><div>{_cell(cell)}</div></td>' for column, cell in cells)
+        written = (f'<td data-column="{_shown(column)}">{_wrapped(cell)}</td>' for column, cell in cells)
         yield "<tr>" + "\n".join(written) + "</tr>"
     yield "</tbody>\n</table>"
     if table.more:
         yield f"<p>and {table.more} more, which are in /metrics</p>"
 
 
+def _wrapped(cell: Cell) -> str:
+    """Write a cell of a table. Only one with a long word may break inside words; all break after underscores."""
+    longest = max(len(word) for text in (*cell.lines, cell.note) for word in _WORD_END.split(text))
+    return f'<div class="long">{_cell(cell)}</div>' if longest > _LONGEST_WORD else f"<div>{_cell(cell)}</div>"
+
+
 def _cell(cell: Cell) -> str:
-    lines = "<br>".join(map(_shown, cell.lines))
+    lines = "<br>".join(map(_breakable, cell.lines))
     marked = f'<span class="{cell.mark}">{lines}</span>' if cell.mark != "none" else lines
     bar = "" if cell.ratio is None else f'<meter value="{min(max(cell.ratio, 0.0), 1.0):.3f}"></meter>'
-    note = f"<small>{_shown(cell.note)}</small>" if cell.note else ""
+    note = f"<small>{_breakable(cell.note)}</small>" if cell.note else ""
     return f"{marked}{bar}{note}"
+
+
+def _breakable(text: str) -> str:
+    return _shown(text).replace("_", "_<wbr>")
 
 
 def _shown(text: str) -> str:

@@ -168,7 +168,7 @@ def test_the_first_line_says_what_is_wrong_first_of_all():
 def test_problems_come_with_their_remedies_and_no_path():
     body = written(page_of(broken(), ConfigState(None, successful=False))).decode()
     for reason in (DcgmReason.CONNECTION_LOST, KubeletReason.SOCKET_MISSING):
-        assert f"<div>{reason}</div>" in body
+        assert f"<div>{reason}</div>" in body.replace("<wbr>", "")
     rows = {row["Source"]: row for row in rows_of(page_of(broken())) if "Source" in row}
     assert rows["dcgm"]["Remedy"] == DcgmReason.CONNECTION_LOST.remedy
     assert rows["kubelet"]["Meaning"] == KubeletReason.SOCKET_MISSING.meaning

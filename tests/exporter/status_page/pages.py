@@ -11,7 +11,7 @@ HOSTILE = "<script>alert(1)</script>\"'>&amp;<img src=x onerror=alert(2)>\u202e\
 """A name as nobody should be allowed to choose it."""
 ALLOWED_TAGS = {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "dl", "dt", "dd", "table", "thead", "tbody",
-    "tr", "th", "td", "div", "span", "br", "small", "meter", "nav", "a",
+    "tr", "th", "td", "div", "span", "br", "wbr", "small", "meter", "nav", "a",
 }  # fmt: skip
 ALLOWED_ATTRIBUTES = {
     "lang", "charset", "name", "content", "class", "value", "href", "data-column",
@@ -25,10 +25,13 @@ class ReadPage(HTMLParser):
         super().__init__()
         self.tags, self.attributes, self.texts, self.rows = set(), set(), [], []
         self._cell = None
+        self._goes_on = False
+        """Whether the next text is the rest of the last one, which may break there."""
         self.feed(body.decode())
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
+        self._goes_on = tag == "wbr"
         self.attributes.update(name for name, _ in attrs)
         if tag == "tr":
             self.rows.append({})
@@ -43,7 +46,11 @@ class ReadPage(HTMLParser):
             self._cell = None
 
     def handle_data(self, data):
-        self.texts.append(data)
+        if self._goes_on:
+            self.texts[-1] += data
+        else:
+            self.texts.append(data)
+        self._goes_on = False
         if self._cell is not None:
             self.rows[-1][self._cell] += data
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from exporter.cluster.scheduling.pending_reason import PendingReason
 from exporter.cluster.status import cluster_page
 from exporter.collection_loop import Collected
 from exporter.status_page.content import StatusPage, table, text
@@ -19,7 +20,14 @@ from tests.fakes.endpoints import serving
 
 PHONE, NARROW, DESK = 360, 1040, 1280
 """Widths in CSS pixels."""
+REASONS = [
+    tuple(map(text, ("16 min", "team-a/train", "nvidia_com_mig_1g_10gb", str(each), each.meaning, each.remedy)))
+    for each in PendingReason
+]
 PAGES = {
+    "reasons": lambda: StatusPage(
+        (), (table("T", ("Pending for", "Workload", "Resource", "Reason", "Meaning", "Remedy"), REASONS, ""),)
+    ),
     "node": lambda: page_of(shared_mig()),
     "cluster": lambda: cluster_page(Collected(1, None, snapshot_of(cluster()))),
     "long names": lambda: StatusPage(
@@ -31,8 +39,18 @@ const frame = document.querySelector("iframe");
 frame.onload = () => {{
   const root = frame.contentDocument.documentElement;
   const head = frame.contentDocument.querySelector("thead");
+  const broken = [], walker = frame.contentDocument.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {{
+    if (!walker.currentNode.parentElement.closest("td")) continue;
+    for (const word of walker.currentNode.data.matchAll(/[^\\s_-]+/g)) {{
+      const range = frame.contentDocument.createRange();
+      range.setStart(walker.currentNode, word.index);
+      range.setEnd(walker.currentNode, word.index + word[0].length);
+      if (word[0].length <= 15 && range.getClientRects().length > 1) broken.push(word[0]);
+    }}
+  }}
   document.querySelector("#result").textContent = JSON.stringify({{
-    visible: root.clientWidth, needed: root.scrollWidth, head: getComputedStyle(head).display,
+    broken: broken, visible: root.clientWidth, needed: root.scrollWidth, head: getComputedStyle(head).display,
     scripts: frame.contentDocument.scripts.length, images: frame.contentDocument.images.length,
   }});
 }};
@@ -57,6 +75,13 @@ def test_a_page_fits_the_screen(browser, tmp_path, name, width, head):
     assert found["needed"] <= found["visible"]
     assert found["head"] == head
     assert (found["scripts"], found["images"]) == (0, 0)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [PHONE, NARROW, DESK])
+@pytest.mark.parametrize("name", ["cluster", "reasons"])
+def test_no_short_word_of_a_table_is_broken(browser, tmp_path, name, width):
+    assert measured(browser, tmp_path, written(PAGES[name]()), width)["broken"] == []
 
 
 @pytest.mark.browser
