@@ -6,7 +6,7 @@ Each group of rules is a constant GROUP of a module, or one of its GROUPS. `adap
 
 from alerts.adapters import dcgm_exporter, kube_state_metrics
 from alerts.alerting import efficiency, exporters, pending, rules_health, watcher
-from alerts.recorded import capacity, clusters, namespaces, nodes, pods, reports, thresholds, workloads
+from alerts.recorded import capacity, clusters, namespaces, nodes, pod_states, pods, reports, thresholds, workloads
 from alerts.recorded import exporters as recorded_exporters
 from alerts.rules.rule import Group
 
@@ -18,6 +18,7 @@ GROUPS: tuple[Group, ...] = (
     thresholds.IN_FORCE,
     *ADAPTERS,
     *pods.GROUPS,
+    pod_states.GROUP,
     namespaces.GROUP,
     *nodes.GROUPS,
     clusters.GROUP,

@@ -114,12 +114,12 @@ GROUP = Group(
             Notify.TICKET,
             summary=(
                 "{{ $labels.workload_type }} {{ $labels.namespace }}/{{ $labels.workload }} has been pending "
-                "for {{ $value | humanizeDuration }}."
+                "for {{ $value | asDuration }}."
             ),
             description=(
                 f"{_PODS} GPU pods of {{{{ $labels.workload_type }}}} {{{{ $labels.namespace }}}}/"
                 "{{ $labels.workload }} could be scheduled and do not run. The oldest, "
-                f"{_POD}, has been pending for {{{{ $value | humanizeDuration }}}}: {_REASON}. All: {_COUNTS}."
+                f"{_POD}, has been pending for {{{{ $value | asDuration }}}}: {_REASON}. All: {_COUNTS}."
             ),
             for_="1m",
             keep_firing_for="5m",

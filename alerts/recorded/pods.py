@@ -27,27 +27,52 @@ topk by (cluster, namespace, pod) (1,
     label_replace(
       label_replace(
         max by (cluster, node, gpu_namespace, gpu_pod, workload, workload_type, workload_class) (
-          gpugauge_gpu_pod_info
+          gpugauge_gpu_pod_info{adapter=""}
           and on (cluster, gpu_namespace, gpu_pod)
           gpugauge_allocation_info
         )
         or on (cluster, gpu_namespace, gpu_pod)
-        max by (cluster, node, gpu_namespace, gpu_pod, workload, workload_type) (
-          gpugauge_allocation_info{workload!=""}
+        max by (cluster, node, gpu_namespace, gpu_pod, workload, workload_type, workload_class) (
+          last_over_time(gpugauge_gpu_pod_info{adapter=""}[30m])
+          and on (cluster, node, gpu_namespace, gpu_pod)
+          gpugauge_allocation_info
           unless on (cluster, gpu_namespace, gpu_pod)
-          gpugauge_gpu_pod_info
+          gpugauge_gpu_pod_info{adapter=""}
         )
         or on (cluster, gpu_namespace, gpu_pod)
         label_replace(
           label_replace(
-            max by (cluster, node, gpu_namespace, gpu_pod) (
-              gpugauge_allocation_info
-              unless on (cluster, gpu_namespace, gpu_pod)
-              gpugauge_gpu_pod_info
+            label_replace(
+              max by (cluster, node, gpu_namespace, gpu_pod, workload, workload_type) (
+                gpugauge_allocation_info{workload!=""}
+                unless on (cluster, gpu_namespace, gpu_pod)
+                gpugauge_gpu_pod_info{adapter=""}
+              ),
+              "workload_class", "training", "", ""
             ),
-            "workload", "$1", "gpu_pod", "(.*)"
+            "workload_class", "serving", "workload_type",
+            "(?i)(deployment|statefulset|leaderworkerset|inferenceservice|rayservice)"
           ),
-          "workload_type", "pod", "", ""
+          "workload_class", "interactive", "workload_type", "(?i)notebook"
+        )
+        or on (cluster, gpu_namespace, gpu_pod)
+        max by (cluster, node, gpu_namespace, gpu_pod, workload, workload_type, workload_class) (
+          gpugauge_gpu_pod_info{adapter!=""}
+        )
+        or on (cluster, gpu_namespace, gpu_pod)
+        label_replace(
+          label_replace(
+            label_replace(
+              max by (cluster, node, gpu_namespace, gpu_pod) (
+                gpugauge_allocation_info
+                unless on (cluster, gpu_namespace, gpu_pod)
+                gpugauge_gpu_pod_info
+              ),
+              "workload", "$1", "gpu_pod", "(.*)"
+            ),
+            "workload_type", "pod", "", ""
+          ),
+          "workload_class", "unknown", "", ""
         ),
         "namespace", "$1", "gpu_namespace", "(.*)"
       ),
@@ -56,8 +81,9 @@ topk by (cluster, namespace, pod) (1,
   )
 )
 """
-"""The workload as the watcher exposes it, else as the allocation has it, else the pod itself. Two watchers may differ
-for a moment: one of the two series is selected."""
+"""The workload as the watcher exposes it, or exposed it within 30 minutes, so that an outage of the watcher changes no
+alert; else as the allocation has it; else as an adapter records it; else the pod itself, of workload class `unknown`.
+Two watchers may differ for a moment: one of the two series is selected."""
 
 DEVICES = """
 count by (cluster, namespace, pod) (
@@ -75,21 +101,15 @@ count by (cluster, namespace, pod) (
 )
 """
 
-BUSY = """
-avg by (cluster, namespace, pod) (
+BUSY_DEVICES = """
+max by (cluster, namespace, pod) (
   label_replace(
     label_replace(
-      max by (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod) (
-        gpugauge_allocation_busy_ratio{UUID!="", node!=""}
-        unless on (cluster, node, gpu_namespace, gpu_pod)
-        pod:gpu_moved:info
-        unless on (cluster, gpu_namespace, gpu_pod)
-        (
-          gpugauge_allocation_info{UUID!="", node!=""}
+      count by (cluster, gpu_namespace, gpu_pod) (
+        max by (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod) (
+          gpugauge_allocation_busy_ratio{UUID!="", node!=""} >= 0 <= 1
           unless on (cluster, node, gpu_namespace, gpu_pod)
           pod:gpu_moved:info
-          unless on (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod)
-          gpugauge_allocation_busy_ratio
         )
       ),
       "namespace", "$1", "gpu_namespace", "(.*)"
@@ -98,14 +118,46 @@ avg by (cluster, namespace, pod) (
   )
 )
 """
-"""The mean over all devices of a pod; absent unless each of them has a value, and so for every shared device."""
+"""How many devices of a pod have a known activity; not a shared device, and none whose value is no ratio."""
+
+BUSY = """
+max by (cluster, namespace, pod) (
+  label_replace(
+    label_replace(
+      avg by (cluster, gpu_namespace, gpu_pod) (
+        max by (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod) (
+          gpugauge_allocation_busy_ratio{UUID!="", node!=""} >= 0 <= 1
+          unless on (cluster, node, gpu_namespace, gpu_pod)
+          pod:gpu_moved:info
+        )
+      ),
+      "namespace", "$1", "gpu_namespace", "(.*)"
+    ),
+    "pod", "$1", "gpu_pod", "(.*)"
+  )
+)
+and on (cluster, namespace, pod)
+(pod:gpu_busy:count >= on (cluster, namespace, pod) 0.8 * pod:gpu_devices:count)
+"""
+"""The mean over the devices of a pod whose activity is known; absent unless these are four fifths of its devices, so
+that one lost GPU of eight does not hide the others."""
 
 GROUPS = (
     Group(
         "gpugauge-pods",
         (Recording("pod:gpu_moved:info", MOVED), Recording("pod:gpu_devices:count", DEVICES)),
     ),
-    Group("gpugauge-pod-activity", (Recording("pod:gpu_busy:ratio", BUSY),)),
+    Group(
+        "gpugauge-pod-activity",
+        (
+            Recording("global:gpu_pod_activity:info", "vector(1)"),
+            Recording("pod:gpu_busy:count", BUSY_DEVICES),
+            Recording("pod:gpu_busy:ratio", BUSY),
+        ),
+    ),
     Group("gpugauge-pod-workloads", (Recording("pod:gpu_workload:info", WORKLOAD),)),
 )
-"""Several, because Prometheus evaluates groups side by side and the rules of one group after each other."""
+"""Several, because Prometheus evaluates groups side by side and the rules of one group after each other.
+
+`global:gpu_pod_activity:info` is recorded at every evaluation: with it, alerts count how many there were, whatever the
+interval is."""

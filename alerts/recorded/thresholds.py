@@ -31,6 +31,11 @@ THRESHOLDS = (
         "share of 15 minutes that the GPUs of a training pod were busy, below which its utilization is low",
     ),
     Threshold(
+        "GPUPodLowUtilizationUnknownOwner",
+        LOW_UTILIZATION,
+        "the same of a pod of which nothing says whose it is; 0 leaves such pods out",
+    ),
+    Threshold(
         "GPUPodIdle",
         IDLE,
         "share of time below which a GPU is idle; not 0, because on some systems engine activity never falls to 0",

@@ -4,6 +4,7 @@ from typing import Any
 
 from alerts.rules.promql import formatted
 from alerts.rules.rule import LINKS, Alert, Group, Links, Notify, Recording, Rule
+from alerts.rules.texts import expanded
 from alerts.rules.yaml_text import HEADER, dump
 
 NOTIFY_OF_A_PAGE = (
@@ -50,10 +51,9 @@ def labels_of(alert: Alert) -> dict[str, str]:
 
 def annotations_of(alert: Alert, links: Links = LINKS) -> dict[str, str]:
     """Return the annotations of an alert. Each alert is a heading in the runbook."""
+    texts = {"summary": alert.summary, "description": alert.description, **dict(alert.annotations)}
     return {
-        "summary": alert.summary,
-        "description": alert.description,
-        **dict(alert.annotations),
+        **{name: expanded(text) for name, text in texts.items()},
         "runbook_url": f"{links.runbook}#{alert.name.lower()}",
         "dashboard_url": f"{links.grafana}{_dashboard(alert)}",
     }

@@ -90,6 +90,12 @@ class Pod:
     """The priority class of the pod, as each watcher exposes it."""
     exposed_workload: str = ""
     """The workload, where the node exporter exposes it on the allocation."""
+    watched: str = ""
+    """When a watcher exposes the pod, as samples of 1; empty for always."""
+    owner: tuple[str, str] | None = None
+    """Kind and name of the controller, as kube-state-metrics has them."""
+    owned: tuple[str, str] = ("", "")
+    """The workload that follows from it, and its type."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ class Node:
 
     def workload(self, pod: Pod) -> dict[str, str]:
         """The labels that an alert for the pod must have."""
-        workload, kind = pod.name, "pod"
+        workload, kind = pod.owned if pod.owner and all(pod.owned) else (pod.name, "pod")
         if pod.exposed_workload and self.flavor.own:
             workload, kind = pod.exposed_workload, "CronJob"
         if pod.watchers:
@@ -183,22 +189,29 @@ class Node:
         ids = {"namespace": self.namespace, "pod": pod.name, "gpu_namespace": self.namespace, "gpu_pod": pod.name}
         owner = {"node": self.node, "workload": f"job-{pod.name}", "workload_type": "Job"}
         owner |= {"workload_class": pod.workload_class, "priority_class": pod.priorities[number]}
+        while_watched = pod.watched or always(1)
         for uid, values in pod.uids:
-            self._add_watcher("gpugauge_gpu_pod_info", {**ids, **owner, "gpu_pod_uid": uid}, values, number)
-        self._add_watcher("gpugauge_gpu_pod_start_timestamp_seconds", ids, pod.start, number)
-        for phase, values in (pod.phases or {"Running": always(1)}).items():
+            exposed = {**ids, **owner, "gpu_pod_uid": uid}
+            self._add_watcher("gpugauge_gpu_pod_info", exposed, pod.watched or values, number)
+        start = pod.watched.replace("1x", "0x") or pod.start
+        self._add_watcher("gpugauge_gpu_pod_start_timestamp_seconds", ids, start, number)
+        for phase, values in (pod.phases or {"Running": while_watched}).items():
             self._add_watcher("gpugauge_gpu_pod_phase", {**ids, "phase": phase}, values, number)
         if pod.override is not None:
             name = "gpugauge_pod_low_utilization_threshold_ratio"
-            self._add_watcher(name, ids, always(pod.override), number)
+            self._add_watcher(name, ids, while_watched.replace("1x", f"{pod.override}x"), number)
         if pod.exempt_from:
             exposed = {**ids, "alert": pod.exempt_from, "until": "2027-01-31"}
-            self._add_watcher("gpugauge_pod_alert_exemption", exposed, always(1), number)
+            self._add_watcher("gpugauge_pod_alert_exemption", exposed, while_watched, number)
 
     def _state(self, pod: Pod, number: int) -> None:
         labels = {"namespace": self.namespace, "pod": pod.name, "uid": "uid-1", "cluster": self.cluster}
         labels |= {"job": "kube-state-metrics", "instance": f"ksm-{number}:8080"}
         self.fixture.add("kube_pod_start_time", labels, pod.start)
+        if pod.owner is not None:
+            kind, name = pod.owner
+            owner = {"owner_kind": kind, "owner_name": name, "owner_is_controller": "true" if kind else ""}
+            self.fixture.add("kube_pod_owner", {**labels, **owner}, always(1))
         for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown"):
             self.fixture.add("kube_pod_status_phase", {**labels, "phase": phase}, always(int(phase == pod.state_phase)))
 

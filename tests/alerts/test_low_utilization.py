@@ -3,13 +3,14 @@
 import pytest
 
 from alerts import GROUPS
-from alerts.alerting.efficiency import LOW
+from alerts.recorded.pod_states import EXEMPT_NAMESPACES, EXEMPT_PODS
 from alerts.rules.rule import RUNBOOK, Alert
 from alerts.rules.rulefile import annotations_of, labels_of
 from exporter.cluster.kubernetes import overrides
 from tests.alerts.fleet import FLAVORS, Gpu, Node, Pod, always
-from tests.alerts.matrix import ALERT, ROWS, matrix, threshold_fixture
-from tests.alerts.promtool import RuleFixture, run, write_rules, write_test
+from tests.alerts.matrix import expect_firing, matrix, threshold_fixture
+from tests.alerts.promtool import RuleFixture, dashboard_of, run, write_rules, write_test
+from tests.alerts.rows import ALERT, ROWS, UNKNOWN
 
 pytestmark = pytest.mark.prometheus
 
@@ -26,7 +27,8 @@ def test_the_matrix_has_every_row_and_each_sets_the_workload_class():
 
 
 def test_exemptions_are_selected_by_the_label_value_that_the_watcher_exposes_or_the_name_of_the_alert():
-    assert LOW.count(f'{{alert=~"{ALERT}|{overrides.ALERT}"}}') == LOW.count("_alert_exemption") == 2
+    for expression in (EXEMPT_PODS, EXEMPT_NAMESPACES):
+        assert expression.count(f'{{alert=~"{ALERT}|{overrides.ALERT}"}}') == expression.count("_alert_exemption") == 2
 
 
 @pytest.mark.parametrize("flavor", FULL)
@@ -42,9 +44,42 @@ def test_expositions_of_every_generation_and_spelling_give_the_same_alerts(tmp_p
     assert run(path := write_test(tmp_path / "test.json", rules, [fixture]))[path] == ""
 
 
+@pytest.mark.parametrize("seconds", [30, 120, 240])
+def test_rules_evaluated_at_another_interval_give_the_same_alerts(tmp_path, seconds):
+    fixture = RuleFixture()
+    for load, firing in ((0.1, True), (0.4, False)):
+        node, pod = Node(fixture, FLAVORS[0], f"load-{load}"), Pod()
+        node.pod(pod)
+        node.gpu(0, Gpu(always(load)))
+        expect_firing(fixture, node, 24, [])
+        expect_firing(fixture, node, 52, [pod] if firing else [])
+    path = write_test(tmp_path / "test.json", write_rules(tmp_path), [fixture], interval=seconds)
+    assert run(path)[path] == ""
+
+
+def test_the_text_says_how_many_devices_are_known_where_some_are_not(tmp_path):
+    fixture = RuleFixture()
+    node, pod = Node(fixture, FLAVORS[0], "7-of-8"), Pod()
+    node.pod(pod)
+    for number in range(8):
+        node.gpu(number, Gpu(always(0.02063) if number else None))
+    alert = next(rule for group in GROUPS for rule in group.rules if rule.name == ALERT)
+    assert isinstance(alert, Alert)
+    labels = {**labels_of(alert), **node.workload(pod), "namespace": node.namespace}
+    description = (
+        f"The GPUs of Job {node.namespace}/job-p (pod p on node {node.node}) were busy 2 % of the last 15 minutes, "
+        "below the threshold of 30 %. Known are 7 of 8 devices of the pod."
+    )
+    summary = f"The GPUs of pod {node.namespace}/p have low utilization."
+    text = {**annotations_of(alert), "summary": summary, "description": description}
+    fixture.expect_alerts(ALERT, 40, (labels, {**text, "dashboard_url": dashboard_of(alert, labels)}))
+    path = write_test(tmp_path / "test.json", write_rules(tmp_path), [fixture])
+    assert run(path)[path] == ""
+
+
 @pytest.mark.parametrize(
     "values",
-    [{}, {ALERT: (0.5, 0.5), "GPUPodIdle": (0.02,)}, {ALERT: (0.1,), "GPUPodIdle": (0.001,)}],
+    [{}, {ALERT: (0.5, 0.5), UNKNOWN: (0.02,)}, {ALERT: (0.1,), UNKNOWN: (0.001,)}],
     ids=["not loaded", "raised and seen twice", "lowered"],
 )
 def test_thresholds_are_constants_that_can_be_changed_or_missing(tmp_path, values):
@@ -67,8 +102,8 @@ def test_the_alert_has_the_labels_of_the_owner_and_its_text_has_the_measured_val
     text = {
         "summary": "The GPUs of pod own-false-text/p have low utilization.",
         "description": (
-            "The GPUs of Job own-false-text/job-p (pod p on node node-own-false-text) were busy 12.5% of the last "
-            "15 minutes, below the threshold of 25%."
+            "The GPUs of Job own-false-text/job-p (pod p on node node-own-false-text) were busy 12 % of the last "
+            "15 minutes, below the threshold of 25 %."
         ),
         "runbook_url": f"{RUNBOOK}#gpupodlowutilization",
         "dashboard_url": "/d/gpu-workload?var-cluster=west&var-namespace=own-false-text&var-workload=job-p",

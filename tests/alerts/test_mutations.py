@@ -12,8 +12,6 @@ from alerts.recorded import thresholds
 from alerts.rules.rule import Group
 from tests.alerts.fleet import FLAVORS
 from tests.alerts.matrix import (
-    ALERT,
-    STOCK,
     allocated_on_two_nodes,
     exporter_has_no_allocation,
     labels_missing,
@@ -24,6 +22,7 @@ from tests.alerts.matrix import (
 )
 from tests.alerts.mutation import RULES_OF_ALERT, Chain, Mutant, groups_of_alert, mutants
 from tests.alerts.promtool import RuleFixture, run, write_rules, write_test
+from tests.alerts.rows import ALERT, STOCK, UNKNOWN
 from tests.promql import selectors
 
 pytestmark = pytest.mark.mutation
@@ -76,7 +75,7 @@ STATIC = CaseSet(
 )
 UNALLOCATED = CaseSet("unallocated GPUs, and pods of the same name", _unallocated_gpus)
 UNSET = CaseSet("no constants", lambda: threshold_fixture({}), constants=False)
-SET = CaseSet("other constants", lambda: threshold_fixture({ALERT: (0.1,), "GPUPodIdle": (0.02,)}), constants=False)
+SET = CaseSet("other constants", lambda: threshold_fixture({ALERT: (0.1,), UNKNOWN: (0.02,)}), constants=False)
 
 
 def _killed(folder: Path, cases: CaseSet, chains: list[Chain]) -> set[int]:

@@ -173,10 +173,10 @@ def test_a_name_with_quotes_and_braces_is_shown_as_it_is_and_queries_nothing_els
     for namespace, reason in (("team-a", "taint"), ("team-b", "volume")):
         labels = {**labels_of(alert), "cluster": "west", "namespace": namespace, **owner}
         text = {
-            "summary": f"job' {namespace}/{hostile} has been pending for 25m 0s.",
+            "summary": f"job' {namespace}/{hostile} has been pending for 25 minutes.",
             "description": (
                 f"1 GPU pods of job' {namespace}/{hostile} could be scheduled and do not run. The oldest, train-0, has "
-                f"been pending for 25m 0s: {reason}. All: 1 {reason}."
+                f"been pending for 25 minutes: {reason}. All: 1 {reason}."
             ),
             "reason": reason,
             "pods": "1",
@@ -198,10 +198,10 @@ def test_the_text_names_the_reason_of_the_oldest_pod_and_counts_all(tmp_path):
     assert isinstance(alert, Alert)
     labels = {**labels_of(alert), "cluster": "west", "namespace": "team-a", "workload": "train", "workload_type": "Job"}
     text = {
-        "summary": "Job team-a/train has been pending for 25m 0s.",
+        "summary": "Job team-a/train has been pending for 25 minutes.",
         "description": (
             "3 GPU pods of Job team-a/train could be scheduled and do not run. The oldest, train-0, has been pending "
-            "for 25m 0s: insufficient_gpu. All: 2 insufficient_gpu, 1 taint."
+            "for 25 minutes: insufficient_gpu. All: 2 insufficient_gpu, 1 taint."
         ),
         "reason": "insufficient_gpu",
         "pods": "3",
