@@ -39,7 +39,7 @@ GROUP = Group(
             Notify.TICKET,
             summary=f"The GPU exporter of {_WHERE} does not answer.",
             description=(
-                f"The GPU exporter of {_WHERE} has answered {{{{ $value | humanizePercentage }}}} of the scrapes of "
+                f"The GPU exporter of {_WHERE} has answered {{{{ $value | asPercent }}}} of the scrapes of "
                 f"the last 10 minutes, or is no scrape target. {_SEEN_BY_ANOTHER}."
             ),
             for_="5m",
@@ -54,11 +54,11 @@ GROUP = Group(
             Area.EXPORTER,
             Notify.PAGE,
             summary=(
-                "{{ $value | humanizePercentage }} of the GPU exporters do not answer"
+                "{{ $value | asPercent }} of the GPU exporters do not answer"
                 "{{ with $labels.cluster }} in cluster {{ . }}{{ end }}."
             ),
             description=(
-                f"{_COUNT} GPU exporters do not answer: {{{{ $value | humanizePercentage }}}} of all. Utilization, "
+                f"{_COUNT} GPU exporters do not answer: {{{{ $value | asPercent }}}} of all. Utilization, "
                 "hardware errors and allocations on their nodes are unknown, and no alert on them can fire."
             ),
             for_="5m",

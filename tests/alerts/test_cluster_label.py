@@ -66,6 +66,7 @@ def test_of_two_pods_of_one_name_in_two_clusters_the_idle_one_is_reported(tmp_pa
     rules = []
     for name, text in files(cluster_label=LABEL).items():
         if name.startswith("rules/"):
+            (tmp_path / name.removeprefix("rules/")).parent.mkdir(exist_ok=True)
             (tmp_path / name.removeprefix("rules/")).write_text(text)
             rules.append(name.removeprefix("rules/"))
     path = write_test(tmp_path / "test.json", rules, [fixture])

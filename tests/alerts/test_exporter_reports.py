@@ -112,7 +112,7 @@ def test_f21_the_text_does_not_call_gpus_unknown_that_dcgm_exporter_still_expose
         20,
         {"node": "node-1"},
         "The GPU exporter of node node-1 does not answer.",
-        "The GPU exporter of node node-1 has answered 0% of the scrapes of the last 10 minutes, or is no scrape "
+        "The GPU exporter of node node-1 has answered 0 % of the scrapes of the last 10 minutes, or is no scrape "
         "target. Its GPUs are still exposed by dcgm-exporter.",
     )
     check(tmp_path, fixture)

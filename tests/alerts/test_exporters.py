@@ -164,7 +164,7 @@ def test_the_texts_name_node_and_cluster(tmp_path):
         12,
         {"cluster": "west", "node": "node-1"},
         "The GPU exporter of node node-1 does not answer.",
-        "The GPU exporter of node node-1 has answered 0% of the scrapes of the last 10 minutes, or is no scrape "
+        "The GPU exporter of node node-1 has answered 0 % of the scrapes of the last 10 minutes, or is no scrape "
         "target. Utilization, hardware errors and allocations of its GPUs are unknown.",
     )
     texts(
