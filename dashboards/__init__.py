@@ -4,8 +4,14 @@ Each dashboard is a module of `boards/` (lower rows of two of them in `breakdown
 panels, `queries.py` has the PromQL that panels share.
 """
 
-from dashboards.boards import fleet, node
+from dashboards.boards import capacity, fleet, namespace, node, workload
 from dashboards.style import Dashboard
 
-DASHBOARDS: tuple[Dashboard, ...] = (fleet.DASHBOARD, node.DASHBOARD)
+DASHBOARDS: tuple[Dashboard, ...] = (
+    fleet.DASHBOARD,
+    node.DASHBOARD,
+    workload.DASHBOARD,
+    namespace.DASHBOARD,
+    capacity.DASHBOARD,
+)
 """Every dashboard. Their uids are an interface: links from elsewhere contain them."""

@@ -143,18 +143,21 @@ def timeline(title: str, description: str, query: Query, states: tuple[ValueStat
     )
 
 
-def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str, sort: str = "") -> Any:
+def table(
+    title: str, description: str, columns: tuple[Column, ...], *exprs: str, sort: str = "", step: str = STEP
+) -> Any:
     """Show instant values, one row for each label set; labels that are no column are left out.
 
     With several expressions, the value of the first is the field `Value #A`, of the second `Value #B`, and so on;
     of a single one it is `Value`. `sort` is the heading of the column whose largest value comes first. Where a column
-    has a link, series need the label `cluster`, because links set it to that of the row.
+    has a link, series need the label `cluster`, because links set it to that of the row. `step` is the smallest that
+    subqueries over the time range have.
     """
     if any(column.link for column in columns):
         columns = (*columns, Column(CLUSTER_OF_LINKS, CLUSTER_OF_LINKS, hidden=True))
         exprs = tuple(with_cluster_of_links(expr) for expr in exprs)
     return grafana.Table(
-        **_head(title, description),
+        **_head(title, description, step),
         targets=_targets(tuple(Query(expr) for expr in exprs), instant=True, format="table"),
         unit=Unit.TEXT.value,
         filterable=True,
@@ -178,18 +181,24 @@ def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str
     )
 
 
-def variable(name: str, label: str, description: str, query: str, *, all: bool = True) -> Any:
-    """A variable for one or several label values. `all` adds the choice All, which also matches a missing label."""
+def variable(
+    name: str, label: str, description: str, query: str, *, all: bool = True, listed: bool = False, hidden: bool = False
+) -> Any:
+    """A variable for one or several label values. `all` adds the choice All, which also matches a missing label.
+
+    With `listed` the choice All stands for every value of the list, and for no other. `hidden`: it cannot be chosen.
+    """
     template = grafana.Template(
         name=name,
         label=label,
         query=query,
         multi=True,
         includeAll=all,
-        allValue=".*" if all else None,
+        allValue=".*" if all and not listed else None,
         refresh=2,
         sort=NATURAL_ORDER,
         type="query",
+        hide=2 if hidden else 0,
     )
     return _described(template, description)
 
@@ -220,8 +229,8 @@ def render(dashboard: Dashboard) -> Json:
     return to_grafana_model(json.loads(json.dumps(raw.to_json_data(), cls=DashboardEncoder)))
 
 
-def _head(title: str, description: str) -> Json:
-    return {"title": title, "description": description, "dataSource": DATASOURCE, "interval": STEP}
+def _head(title: str, description: str, step: str = STEP) -> Json:
+    return {"title": title, "description": description, "dataSource": DATASOURCE, "interval": step}
 
 
 def _targets(queries: tuple[Query, ...], *, instant: bool = False, format: str = "time_series") -> list[Any]:

@@ -17,10 +17,22 @@ WORKLOAD = "cluster, namespace, workload, workload_type"
 
 CLUSTER = 'cluster=~"$cluster"'
 NODE = f'{CLUSTER}, node=~"$node"'
+NAMESPACE = f'{CLUSTER}, namespace=~"$namespace"'
+"""For recorded series and alerts. Series of exporters have the namespace in `gpu_namespace`."""
+WITH_NAMESPACES = f'{{__name__=~"namespace:gpu_pods:count|workload:gpu_pending_pods:count", {CLUSTER}}}'
+"""Selects series of every namespace with GPU pods, running or pending."""
 FIRING = f'component="gpu", alertstate="firing", {CLUSTER}'
+
+WATCHER_UP = f'0 * max(up{{job="gpugauge-cluster", {CLUSTER}}} == 1)'
+"""Zero while the watcher answers, else nothing: after `or`, so that none is 0 only while it would be known."""
+
+RULES_LOADED = "0 * max(global:gpugauge_threshold:value)"
+"""Zero while the rules are loaded, else nothing."""
 
 INFO = "gpugauge_device_info"
 ALLOCATED_PODS = "gpugauge_device_allocated_pods"
+
+MILLISECONDS_OF_AN_HOUR = 3_600_000
 
 WINDOW_TEXT = "15 minutes"
 """Whether something is idle or below its threshold depends on its mean activity over this window, as in the alerts."""
@@ -97,3 +109,12 @@ def value_or_cause(value: str, *, broken: str = "", unsupported: str = "", share
     """
     causes = ((shared, SHARED), (broken, SOURCE_BROKEN), (unsupported, NOT_SUPPORTED))
     return " or ".join([value, *(f"0 * count({each}) {number:+d}" for each, number in causes if each)])
+
+
+def unused_gpu_hours(selection: str) -> str:
+    """GPU-hours of the time range that workloads had allocated and did not use, of devices that are not shared.
+
+    Summed at steps of the panel's smallest interval: the sum does not depend on how often rules are evaluated.
+    """
+    unused = f"workload:gpu_busy:count{{{selection}}} - workload:gpu_busy:sum{{{selection}}}"
+    return f"sum_over_time(({unused})[$__range:$__interval]) * $__interval_ms / {MILLISECONDS_OF_AN_HOUR}"

@@ -5,13 +5,12 @@ week. In tables, the field `Value #A` is the value of the first query, `Value #B
 """
 
 from dashboards import queries as q
+from dashboards.boards import alert_rows
 from dashboards.columns import CLUSTER_COLUMN, NODE_COLUMN
 from dashboards.layout import PanelRow, SizedPanel
 from dashboards.panels import graph, table
 from dashboards.queries import CLUSTER
 from dashboards.style import Color, Column, Query, Unit
-
-ALERT_LABELS = "alertname, severity, area, cluster, node, namespace, workload, pod"
 
 
 def _by(keys: str, reduce: str, expression: str) -> str:
@@ -96,24 +95,6 @@ NAMESPACES = table(
     sort="Allocated",
 )
 
-ALERTS = table(
-    "Alerts that fire",
-    "GPU alerts that fire now, and since when their condition has been true. The runbook explains each of them.",
-    (
-        Column("severity", "Severity", width=100),
-        Column("alertname", "Alert"),
-        Column("area", "Area", width=110),
-        Column("namespace", "Namespace"),
-        Column("workload", "Workload"),
-        Column("pod", "Pod"),
-        CLUSTER_COLUMN,
-        NODE_COLUMN,
-        Column("Value", "Since", Unit.AGE, width=140),
-    ),
-    f'{_by(ALERT_LABELS, "max", f"""ALERTS_FOR_STATE{{component="gpu", {CLUSTER}}}""")} * 1000 '
-    f"and on ({ALERT_LABELS}) ALERTS{{{q.FIRING}}}",
-)
-
 TREND = graph(
     "Allocated and busy GPUs, compared with last week",
     "Allocated GPUs, and the sum of the activity of all allocated GPUs and MIG devices. Dashed lines are the same "
@@ -136,7 +117,7 @@ POWER = graph(
 )
 
 ROWS = (
-    PanelRow("Alerts", (SizedPanel(ALERTS, 24, 7),)),
+    PanelRow("Alerts", (SizedPanel(alert_rows.OF_CLUSTERS, 24, 7),)),
     PanelRow(
         "By node, model and namespace",
         (SizedPanel(NODES, 24, 9), SizedPanel(MODELS, 12, 8), SizedPanel(NAMESPACES, 12, 8)),

@@ -13,9 +13,6 @@ from dashboards.queries import CLUSTER
 from dashboards.states import NONE_OR_IDLE, NONE_OR_SOME
 from dashboards.style import Color, Column, Dashboard, Query, Unit
 
-RULES_LOADED = "0 * max(global:gpugauge_threshold:value)"
-WATCHER_UP = f'0 * max(up{{job="gpugauge-cluster", {CLUSTER}}} == 1)'
-
 NOW = PanelRow(
     "Now",
     (
@@ -79,14 +76,14 @@ NOW = PanelRow(
                 "Pending pods",
                 "GPU pods that could be scheduled and do not run. No data means that the watcher does not answer.",
                 Unit.COUNT,
-                f"sum(workload:gpu_pending_pods:count{{{CLUSTER}}}) or {WATCHER_UP}",
+                f"sum(workload:gpu_pending_pods:count{{{CLUSTER}}}) or {q.WATCHER_UP}",
                 NONE_OR_SOME,
             ),
             stat(
                 "Firing alerts",
                 "GPU alerts that fire now; they are listed below. No data means that the rules are not loaded.",
                 Unit.COUNT,
-                f"count(ALERTS{{{q.FIRING}}}) or {RULES_LOADED}",
+                f"count(ALERTS{{{q.FIRING}}}) or {q.RULES_LOADED}",
                 NONE_OR_SOME,
             ),
             stat(

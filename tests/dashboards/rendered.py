@@ -46,16 +46,16 @@ def variable_sources(dashboard: dict[str, Any]) -> Iterator[tuple[str, str, str]
             yield variable["name"], found["series"], found["label"]
 
 
-def with_windows(expression: str, window: str = "5m") -> str:
-    """The expression with the time windows that Grafana sets, so that it can be parsed; `$node` stays."""
-    for name in ("rate_interval", "range", "interval"):
-        expression = re.sub(rf"\$__{name}\b", window, expression)
-    return expression.replace("$__range_s", "300")
+def with_windows(expression: str, window: str = "5m", step: str = "1m") -> str:
+    """The expression with the times that Grafana sets, so that it can be parsed; `$node` stays."""
+    for name, value in (("interval_ms", "60000"), ("rate_interval", window), ("range", window), ("interval", step)):
+        expression = re.sub(rf"\$__{name}\b", value, expression)
+    return expression
 
 
-def filled(expression: str, window: str = "5m") -> str:
+def filled(expression: str, window: str = "5m", step: str = "1m") -> str:
     """The expression with everything set that Grafana sets; variables of the dashboard match everything."""
-    return re.sub(r"\$[a-z]\w*", ".*", with_windows(expression, window))
+    return re.sub(r"\$[a-z]\w*", ".*", with_windows(expression, window, step))
 
 
 def links(dashboard: dict[str, Any]) -> Iterator[str]:

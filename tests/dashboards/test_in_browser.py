@@ -10,10 +10,11 @@ import pytest
 
 from dashboards import DASHBOARDS
 from dashboards.panels import render
+from tests.dashboards import datasets
 from tests.dashboards.prometheus import running
 from tests.dashboards.renderer.answers import Source, TimeRange
 from tests.dashboards.renderer.page import CAPTION, draw
-from tests.dashboards.test_queries import EMPTY, base, every_query, started  # noqa: F401 - fixtures
+from tests.dashboards.test_queries import expected_numbers
 
 pytestmark = [pytest.mark.browser, pytest.mark.prometheus]
 
@@ -39,15 +40,22 @@ def measured(browser, tmp_path, dashboard, address):
 
 def may_be_empty(uid):
     """The titles of panels of which no query has a result in this data set."""
-    refs = {}
-    for found, title, target in every_query():
-        if found == uid:
-            refs.setdefault(title, set()).add(target["refId"])
-    return {title for title, names in refs.items() if all((title, name) in EMPTY for name in names)}
+    found = {}
+    for query, numbers in expected_numbers(uid).items():
+        title, _, _ = query.rpartition(" ")
+        found[title] = found.get(title, 0) + numbers[list(datasets.DATA_SETS).index("MIG")]
+    return {title for title, number in found.items() if not number}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """A Prometheus with MIG devices, shared and idle GPUs, pending workloads and a firing alert."""
+    with datasets.running(tmp_path_factory.mktemp("data"), "MIG") as address:
+        yield address
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda each: each.uid)
-def test_every_panel_has_data_and_its_texts_fit(browser, tmp_path, base, dashboard):  # noqa: F811 - a fixture
+def test_every_panel_has_data_and_its_texts_fit(browser, tmp_path, base, dashboard):
     report = measured(browser, tmp_path, dashboard, base)
     assert {title: each["error"] for title, each in report.items() if each["error"]} == {}
     assert {title for title, each in report.items() if each["state"] == "empty"} <= may_be_empty(dashboard.uid)
