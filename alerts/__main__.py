@@ -41,6 +41,7 @@ def routing() -> dict[str, str]:
     """Return the text of the files for Alertmanager, by their path below the output folder."""
     return {
         "alertmanager/example.yaml": configuration.example(),
+        "alertmanager/quiet.yaml": configuration.quiet(),
         "alertmanager/fragment.yaml": configuration.fragment(),
         "alertmanager/gpugauge.tmpl": TEMPLATES,
         "alertmanager/alertmanagerconfig.yaml": resource.alertmanager_config(),

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes every generated file: kubelet stubs, derived counters files, rules, dashboards, the watcher's roles, the
-# chart's schema and values, metric reference, troubleshooting, flags, fields, faults, permissions.
+# chart's schema and values, metric reference, troubleshooting, flags, fields, faults, permissions, bill of
+# materials.
 # Usage: scripts/generate.sh [--check]   (--check writes to a temporary folder and fails on a difference)
 set -euo pipefail
 
@@ -15,6 +16,8 @@ generate() { # below folder $1
   "$python" -m scripts.counters_files "$1/exporter/node/devices/defaults"
   "$python" -m alerts --output "$1/deploy/generated"
   "$python" -m dashboards --output "$1/deploy/generated"
+  "$python" -m scripts.kept_series "$1/deploy/generated" >"$1/deploy/generated/remote-write.yaml"
+  "$python" -m scripts.sbom >"$1/deploy/generated/sbom.cdx.json"
   "$python" -m scripts.permissions cluster-role >"$1/deploy/manifests/cluster-role.yaml"
   "$python" -m scripts.permissions lease-role >"$1/deploy/two-replicas/role.yaml"
   "$python" -m scripts.permissions chart >"$1/deploy/helm/gpugauge/files/watcher-permissions.yaml"

@@ -15,6 +15,11 @@ _EXAMPLE = """\
 # Files with secrets are below /etc/alertmanager/secrets/gpugauge. Without automation leave gpu-remediation out.
 """
 
+_QUIET = """\
+#
+# Routes and inhibitions of the example, and receivers that send nothing: for the compose stack, and to look at.
+"""
+
 _FRAGMENT = """\
 #
 # What to take over into your own configuration: the route goes below your own root route, the inhibitions, times and
@@ -74,6 +79,12 @@ def configuration(receivers: tuple[dict[str, Any], ...] = RECEIVERS, route: Rout
 def example() -> str:
     """The text of the committed example."""
     return HEADER + _EXAMPLE + dump(configuration())
+
+
+def quiet() -> str:
+    """The text of a configuration that sends nothing: alerts are to be seen in Alertmanager alone."""
+    receivers = tuple({"name": each["name"]} for each in RECEIVERS)
+    return HEADER + _QUIET + dump(configuration(receivers))
 
 
 def fragment() -> str:

@@ -54,13 +54,18 @@ class ImageBuild:
 
     def build(self) -> BuiltImage:
         self._base()
-        self._buildah(
-            "build", "--isolation=chroot", "--network=host", "--build-arg=PYTHON_IMAGE=localhost/base",
-            f"--env=PIP_CERT={AUTHORITIES}", "--tag=gpugauge", str(ROOT),
-        )  # fmt: skip
+        self.build_again("gpugauge")
         described = json.loads(self._buildah("inspect", "--type=image", "gpugauge"))
         container = self._buildah("from", "gpugauge").strip()
         return BuiltImage(described["OCIv1"]["config"], Path(self._buildah("mount", container).strip()))
+
+    def build_again(self, tag: str) -> str:
+        """Build the image without what is left of earlier builds, and return the digests of its layers."""
+        self._buildah(
+            "build", "--isolation=chroot", "--network=host", "--build-arg=PYTHON_IMAGE=localhost/base",
+            f"--env=PIP_CERT={AUTHORITIES}", "--timestamp=0", "--no-cache", f"--tag={tag}", str(ROOT),
+        )  # fmt: skip
+        return str(json.loads(self._buildah("inspect", "--type=image", tag))["OCIv1"]["rootfs"])
 
     def close(self) -> None:
         """Remove containers and images, which hold half a gigabyte, and their mounts."""
