@@ -23,7 +23,7 @@ class ControlPlane:
     """Sends requests to a running API server as its administrator."""
 
     def __init__(self, port, etcd_port, folder):
-        self._etcd = f"http://127.0.0.1:{etcd_port}/v3/kv/put"
+        self._etcd_url = f"http://127.0.0.1:{etcd_port}/v3/kv"
         self.url = f"https://127.0.0.1:{port}"
         self.ca = folder / "ca.pem"
         self._folder = folder
@@ -116,9 +116,19 @@ class ControlPlane:
 
     def move_on(self):
         """Let etcd's revision move on behind the API server's back, as another API server's writes do."""
-        pair = {name: base64.b64encode(b"/test").decode() for name in ("key", "value")}
         for _ in range(5):
-            urllib.request.urlopen(urllib.request.Request(self._etcd, json.dumps(pair).encode()), timeout=60).close()
+            self._etcd("put", {name: base64.b64encode(b"/test").decode() for name in ("key", "value")})
+
+    def forget(self):
+        """Let etcd drop all history before its newest revision, as API servers have it do every few minutes."""
+        self.move_on()
+        newest = self._etcd("range", {"key": base64.b64encode(b"/test").decode()})["header"]["revision"]
+        self._etcd("compaction", {"revision": newest, "physical": True})
+
+    def _etcd(self, call, given):
+        request = urllib.request.Request(f"{self._etcd_url}/{call}", json.dumps(given).encode())
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
 
     def token(self, namespace, account):
         """A token of a service account, as the kubelet mounts one into its pods."""

@@ -10,6 +10,7 @@ from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.api import ApiError, open_api
 from exporter.cluster.kubernetes.kinds import object_kinds
 from exporter.cluster.kubernetes.reasons import WatchReason
+from exporter.cluster.pipeline import ClusterPipeline
 from exporter.gpu_names import gpu_resources
 from simulators import objects
 from tests.deploy.running import running
@@ -91,6 +92,58 @@ def test_a_token_that_is_no_longer_accepted_is_read_again(plane, watcher, token)
     apply_rights(plane)
     token.write_text(plane.token("gpugauge", "gpugauge-cluster"))
     plane.until(lambda: 'gpugauge_source_up{source="kubernetes"} 1' in watcher.get("/metrics")[1])
+
+
+def test_a_list_whose_token_expires_between_two_pages_is_begun_again_and_loses_nothing(plane):
+    for name in ("q", "r", "s"):
+        make(plane, pod(name, 16), NAMESPACE)
+    broken = []
+
+    def connect(config):
+        api = open_api(config)
+        requested = api.page
+
+        def page(path, query):
+            if path.endswith("/pods") and "continue" in query and not broken:
+                broken.append(query["continue"])
+                make(plane, pod("late", 16), NAMESPACE)
+                # A new process has no page of an older list in its cache, and etcd no longer has its revision.
+                plane.api_server.kill()
+                plane.forget()
+                plane.api_server.start()
+                plane.until(plane.ready)
+            return requested(path, query)
+
+        api.page = page
+        return api
+
+    path = plane.kubeconfig("pages", plane.token("gpugauge", "gpugauge-cluster"))
+    pipeline = ClusterPipeline(ClusterConfig(kubeconfig=path, page_size=2), connect=connect)
+    pipeline.start()
+    try:
+        plane.until(pipeline.ready)
+        plane.until(lambda: pipeline.ready() and pods_of(pipeline) == {"p", "q", "r", "s", "late"})
+        assert broken
+        assert restarts_of(pipeline, "expired") == 1
+    finally:
+        pipeline.stop()
+
+
+def samples(pipeline, name):
+    families = pipeline.collect(time.time()).families
+    return [
+        (dict(labels.pairs), value) for each in families if each.metric.name == name for labels, value in each.samples
+    ]
+
+
+def pods_of(pipeline):
+    return {labels["gpu_pod"] for labels, _ in samples(pipeline, "gpugauge_gpu_pod_info")}
+
+
+def restarts_of(pipeline, reason):
+    """How often the pods were listed or watched again."""
+    found = samples(pipeline, "gpugauge_watch_restarts_total")
+    return sum(value for labels, value in found if (labels["object"], labels["reason"]) == ("pods", reason))
 
 
 def test_a_watch_from_before_all_history_is_answered_as_expired(plane):

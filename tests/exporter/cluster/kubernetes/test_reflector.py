@@ -51,6 +51,28 @@ def server(serve):
     return serve(bookmark_seconds=0.2)
 
 
+class ExpiringList:
+    """Opens clients; once, between two pages of pods, pods come and go and the API server forgets its history."""
+
+    def __init__(self, server):
+        self.server, self._expired = server, False
+
+    def opened(self, config):
+        api = open_api(config)
+        requested = api.page
+
+        def page(path, query):
+            if path.endswith("/pods") and "continue" in query and not self._expired:
+                self._expired = True
+                self.server.delete("pods", "p0", "team-a")
+                self.server.put("pods", objects.pod("late", "team-a"))
+                self.server.expire()
+            return requested(path, query)
+
+        api.page = page
+        return api
+
+
 def reflector_threads():
     return [thread for thread in threading.enumerate() if thread.name.startswith("reflector-")]
 
@@ -345,6 +367,18 @@ def test_a_list_answered_with_410_is_begun_again(server, started):
     until(pipeline.ready)
     assert restarts(pipeline, "expired", "nodes") == 1
     assert pods_of(pipeline) == expected
+
+
+def test_a_list_whose_token_expires_between_two_pages_is_begun_again_and_loses_nothing(server, started):
+    expected = fill(server, 10)
+    pipeline = started(config_of(server, page_size=3), connect=ExpiringList(server).opened)
+    until(pipeline.ready)
+    assert pods_of(pipeline) == (expected - {"p0"}) | {"late"}
+    assert restarts(pipeline, "expired") == 1
+    assert ["continue" in request.query for request in lists(server)] == [False, True, False, True, True, True]
+    until(lambda: watches(server))
+    server.put("pods", objects.pod("later", "team-a"))
+    until(lambda: "later" in pods_of(pipeline))
 
 
 def test_a_watch_whose_connection_broke_is_resumed_without_a_new_list(server, started):
