@@ -1,12 +1,11 @@
-"""Measures CPU, memory, latency and series of the node exporter and prints them as tables, beside their budgets.
+"""Measures CPU, memory, latency and series of both programs and prints them as tables, beside their budgets.
 
-`python -m bench [--quick] [--no-fail] [--watcher]`; exit code 1 when something is over its budget.
+`python -m bench [--quick] [--no-fail]`; exit code 1 when something is over its budget.
 """
 
 import argparse
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,13 +17,14 @@ from bench.audit import PODS, audit_section
 from bench.cardinality import cardinality_section
 from bench.churn import churn_section
 from bench.dense import FIELDS, dense_section
-from bench.fixture import PARTITIONED, ROOT, SHARED, WHOLE, BenchNode, running_fakes
+from bench.fixture import PARTITIONED, SHARED, WHOLE, BenchNode, running_fakes
 from bench.growth import growth_section
 from bench.replicas import replica_section
 from bench.resident import exposition_section, memory_section
 from bench.scrapes import scrape_section
 from bench.stages import stage_section
 from bench.table import BenchSection, over
+from bench.watcher import watcher_section
 
 NOT_COMPARED = "Other exporters are measured by `python -m bench.exporters`: see docs/compared-with-dcgm-exporter.md."
 
@@ -42,9 +42,23 @@ class Size:
     settle: float = 4.0
     starts: int = 3
     pods: int = PODS
+    watched: int = 100_000
+    """Pods of the cluster."""
+    watch_seconds: float = 60.0
 
 
-QUICK = Size(repetitions=20, scrapes=20, collections=200, kills=2, reads=3, settle=1.0, starts=1, pods=100)
+QUICK = Size(
+    repetitions=20,
+    scrapes=20,
+    collections=200,
+    kills=2,
+    reads=3,
+    settle=1.0,
+    starts=1,
+    pods=100,
+    watched=2000,
+    watch_seconds=5.0,
+)
 
 
 def sections(
@@ -72,6 +86,7 @@ def sections(
         yield growth_section(whole, readings, size.collections)
         yield churn_section(size.collections, size.kills)
         yield audit_section(size.pods)
+        yield watcher_section(size.watched, size.watch_seconds)
 
 
 def _about() -> str:
@@ -84,7 +99,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.partition("\n")[0])
     parser.add_argument("--no-fail", action="store_true", help="exit code 0 also when something is over its budget")
     parser.add_argument("--quick", action="store_true", help="few runs, to see that it works; the figures mean little")
-    parser.add_argument("--watcher", action="store_true", help="the cluster watcher too: several minutes")
     arguments = parser.parse_args()
     print(_about(), NOT_COMPARED, sep="\n", flush=True)
     found = []
@@ -94,8 +108,6 @@ def main() -> int:
     print(f"\n{_about()}")
     for row in over(found):
         print(f"over budget: {row.what}: {', '.join(row.columns()[1:3])}")
-    if arguments.watcher:
-        subprocess.run([sys.executable, str(ROOT / "bench" / "watcher.py")], check=True, cwd=ROOT)
     return 1 if over(found) and not arguments.no_fail else 0
 
 

@@ -13,7 +13,19 @@ from exporter.node.devices.fields.field import fields
 
 pytestmark = pytest.mark.bench
 
-TINY = Size(repetitions=8, scrapes=4, collections=20, kills=1, reads=1, dense_fields=4, settle=0.2, starts=1, pods=200)
+TINY = Size(
+    repetitions=8,
+    scrapes=4,
+    collections=20,
+    kills=1,
+    reads=1,
+    dense_fields=4,
+    settle=0.2,
+    starts=1,
+    pods=200,
+    watched=300,
+    watch_seconds=1.0,
+)
 COLLECTION = (
     "reader: library call",
     "reader: decode records",
@@ -69,9 +81,10 @@ CHANGES = (
     "after 1 kills of the reader process: more threads",
 )
 AUDIT = ("size of a day: 8 GPUs, 2,000 pods", "CPU of noting and writing")
+WATCHER = ("first sync", "peak memory", "CPU at 50 changes/s of pods", "first collection", "series")
 EXPECTED = (
     COLLECTION, SCRAPES, MEMORY, EXPOSITION, COLLECTION, SCRAPES, EXPOSITION, ("slowest of 1 reads",), REPLICAS,
-    CARDINALITY, GROWTH, CHANGES, AUDIT,
+    CARDINALITY, GROWTH, CHANGES, AUDIT, WATCHER,
 )  # fmt: skip
 
 
@@ -106,13 +119,20 @@ def test_of_each_device_dcgm_exporter_has_its_series_for_every_pod_of_the_day():
 
 @pytest.mark.bench
 def test_changes_leave_nothing_behind(measured):
-    assert not [row.what for row in measured[-2].rows if "more" in row.what and row.over]
+    assert not [row.what for row in measured[-3].rows if "more" in row.what and row.over]
 
 
 @pytest.mark.bench
 def test_a_day_of_the_audit_log_keeps_its_budget_of_bytes(measured):
-    size = measured[-1].rows[0]
+    size = measured[-2].rows[0]
     assert 1 < size.value < size.budget
+
+
+@pytest.mark.bench
+def test_the_row_of_the_watcher_says_what_its_cpu_depends_on(measured):
+    text = measured[-1].text()
+    assert "Cluster watcher: 300 pods, 100% with GPUs, 30 nodes" in text
+    assert "Of the changes every one alters what the watcher keeps of the pod." in text
 
 
 @pytest.mark.bench
