@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from exporter.cluster.kubernetes.pod_failure import PodFailureReason
-from exporter.cluster.kubernetes.reasons import SyncReason, WatchReason
+from exporter.cluster.kubernetes.pods.pod_failure import PodFailureReason
+from exporter.cluster.kubernetes.watching.reasons import SyncReason, WatchReason
 from exporter.cluster.leadership.reasons import LeaseReason
 from exporter.cluster.metrics.maintenance import MaintenanceReason
 from exporter.cluster.scheduling.pending_reason import PendingReason

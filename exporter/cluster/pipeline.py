@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import replace
 
 from exporter.cluster.config import ClusterConfig, WatcherConfig
-from exporter.cluster.kubernetes.api import KubernetesApi, jitter, open_api
-from exporter.cluster.kubernetes.kinds import object_kinds
-from exporter.cluster.kubernetes.overrides import MalformedOverride, malformed
-from exporter.cluster.kubernetes.reasons import SyncReason
-from exporter.cluster.kubernetes.records import Namespace
-from exporter.cluster.kubernetes.reflector import Reflector
-from exporter.cluster.kubernetes.store import ObjectStore, StoreView
+from exporter.cluster.kubernetes.objects.overrides import MalformedOverride, malformed
+from exporter.cluster.kubernetes.objects.records import Namespace
+from exporter.cluster.kubernetes.watching.api import KubernetesApi, jitter, open_api
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
+from exporter.cluster.kubernetes.watching.reasons import SyncReason
+from exporter.cluster.kubernetes.watching.reflector import Reflector
+from exporter.cluster.kubernetes.watching.store import ObjectStore, StoreView
 from exporter.cluster.leadership.keeper import LeaseKeeper, LeaseView, Surroundings
 from exporter.cluster.leadership.reasons import LEASE_SOURCE
 from exporter.cluster.metrics.families import families

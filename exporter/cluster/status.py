@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from exporter import VERSION
 from exporter.cluster.capacity_rows import COLUMNS, capacity_rows
-from exporter.cluster.kubernetes.reasons import SyncReason, WatchReason
+from exporter.cluster.kubernetes.watching.reasons import SyncReason, WatchReason
 from exporter.cluster.leadership.reasons import LEASE_SOURCE, LeaseReason
 from exporter.cluster.metrics import blocked_work, capacity, leadership, nodes, pending, pods, reflectors
 from exporter.cluster.scheduling.node_selection import ANY_MODEL

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from exporter.cluster.kubernetes.autoscaler_status import AutoscalerStatus
-from exporter.cluster.kubernetes.controllers import Controller
-from exporter.cluster.kubernetes.devices import DeviceClass, ResourceClaim, ResourceSlice
-from exporter.cluster.kubernetes.events import Event
-from exporter.cluster.kubernetes.node_pools import NodePool
-from exporter.cluster.kubernetes.records import Namespace, Node, OtherPod, Overrides, Pod, ResourceQuota
-from exporter.cluster.kubernetes.store import StoreView
+from exporter.cluster.kubernetes.converting.autoscaler_status import AutoscalerStatus
+from exporter.cluster.kubernetes.converting.controllers import Controller
+from exporter.cluster.kubernetes.converting.devices import DeviceClass, ResourceClaim, ResourceSlice
+from exporter.cluster.kubernetes.converting.events import Event
+from exporter.cluster.kubernetes.converting.node_pools import NodePool
+from exporter.cluster.kubernetes.objects.records import Namespace, Node, OtherPod, Overrides, Pod, ResourceQuota
+from exporter.cluster.kubernetes.watching.store import StoreView
 from exporter.cluster.prices.price import PricesInUse
 from exporter.cluster.scheduling.admission import with_admission
 from exporter.cluster.scheduling.device_claims import DeviceObjects, offered, with_claims

@@ -6,7 +6,7 @@ from alerts import GROUPS
 from alerts.recorded.pod_states import EXEMPT_NAMESPACES, EXEMPT_PODS
 from alerts.rules.rule import RUNBOOK, Alert
 from alerts.rules.rulefile import annotations_of, labels_of
-from exporter.cluster.kubernetes import overrides
+from exporter.cluster.kubernetes.objects import overrides
 from tests.alerts.fleet import FLAVORS, Gpu, Node, Pod, always
 from tests.alerts.matrix import expect_firing, matrix, threshold_fixture
 from tests.alerts.promtool import RuleFixture, dashboard_of, run, write_rules, write_test

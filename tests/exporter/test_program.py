@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from exporter.cluster.kubernetes.kinds import object_kinds
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
 from exporter.gpu_names import gpu_resources
 from simulators.api_server import SimulatedApiServer
 from simulators.api_server_http import ApiFault

@@ -9,7 +9,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from exporter.cluster.kubernetes.permissions import LEASE_PARTS, WATCHED
+from exporter.cluster.kubernetes.watching.permissions import LEASE_PARTS, WATCHED
 from exporter.cluster.metrics.families import METRICS
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from scripts.permissions import OUTPUTS

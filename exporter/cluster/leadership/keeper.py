@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from exporter.backoff import FIRST_PAUSE, Backoff
 from exporter.cluster.config import LeaseName
-from exporter.cluster.kubernetes.api import ApiError, KubernetesApi
-from exporter.cluster.kubernetes.reasons import WatchReason
+from exporter.cluster.kubernetes.watching.api import ApiError, KubernetesApi
+from exporter.cluster.kubernetes.watching.reasons import WatchReason
 from exporter.cluster.leadership import lease
 from exporter.cluster.leadership.election import CHECK_SECONDS, LEASE_SECONDS, RENEW_SECONDS, Election
 from exporter.cluster.leadership.reasons import LeaseReason

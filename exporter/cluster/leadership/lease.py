@@ -11,9 +11,9 @@ from typing import Any, Literal
 import msgspec
 
 from exporter.cluster.config import LeaseName
-from exporter.cluster.kubernetes.api import ApiError, KubernetesApi
-from exporter.cluster.kubernetes.permissions import LEASE_PARTS
-from exporter.cluster.kubernetes.reasons import WatchReason
+from exporter.cluster.kubernetes.watching.api import ApiError, KubernetesApi
+from exporter.cluster.kubernetes.watching.permissions import LEASE_PARTS
+from exporter.cluster.kubernetes.watching.reasons import WatchReason
 from exporter.cluster.leadership.election import LEASE_SECONDS, LeaseTerm
 
 _REQUEST_SECONDS = 5.0

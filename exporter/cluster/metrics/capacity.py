@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from exporter.cluster.kubernetes.node_description import labeled_with_gpus
-from exporter.cluster.kubernetes.reasons import WatchReason
-from exporter.cluster.kubernetes.records import Node
+from exporter.cluster.kubernetes.nodes.node_description import labeled_with_gpus
+from exporter.cluster.kubernetes.objects.records import Node
+from exporter.cluster.kubernetes.watching.reasons import WatchReason
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
 from exporter.identity_labels import NAMESPACE, namespace_labels

@@ -1,7 +1,7 @@
 """Makes all metric families of the watcher from one view of the cluster. No I/O, so tests need no cluster."""
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.overrides import MalformedOverride
+from exporter.cluster.kubernetes.objects.overrides import MalformedOverride
 from exporter.cluster.metrics import (
     blocked_work,
     capacity,

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from exporter.cluster.kubernetes.node_description import MIG_STATE, REPARTITIONING
-from exporter.cluster.kubernetes.overrides import in_maintenance
-from exporter.cluster.kubernetes.records import Node
+from exporter.cluster.kubernetes.nodes.node_description import MIG_STATE, REPARTITIONING
+from exporter.cluster.kubernetes.objects.overrides import in_maintenance
+from exporter.cluster.kubernetes.objects.records import Node
 from exporter.cluster.view import ClusterView
 from exporter.metric import Family, Kind, metric
 from exporter.reason import Reason

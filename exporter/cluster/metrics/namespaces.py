@@ -1,7 +1,7 @@
 """Metrics of namespaces: who pays for them, and from which alerts they are exempt."""
 
 from exporter.cluster.config import NAMESPACE_NAMES
-from exporter.cluster.kubernetes.overrides import ALERT, namespace_exemption
+from exporter.cluster.kubernetes.objects.overrides import ALERT, namespace_exemption
 from exporter.cluster.view import ClusterView
 from exporter.identity_labels import NAMESPACE, namespace_labels
 from exporter.metric import Family, Kind, Sample, metric

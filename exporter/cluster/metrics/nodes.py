@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from exporter.cluster.config import NODE_NAMES, Keys, SeriesLimits
-from exporter.cluster.kubernetes.metadata_labels import node_values
-from exporter.cluster.kubernetes.records import Amounts, Node
+from exporter.cluster.kubernetes.nodes.metadata_labels import node_values
+from exporter.cluster.kubernetes.objects.records import Amounts, Node
 from exporter.cluster.metrics.limits import most_first
 from exporter.cluster.scheduling.free_capacity import schedulable, with_claimable
 from exporter.cluster.scheduling.node_chunks import NodeChunk

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.records import Pod
+from exporter.cluster.kubernetes.objects.records import Pod
 from exporter.cluster.metrics.limits import fairest
 from exporter.cluster.metrics.pods import labels_of
 from exporter.cluster.scheduling.history import Workload, workload_of

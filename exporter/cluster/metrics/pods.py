@@ -5,7 +5,7 @@ from functools import partial
 from itertools import chain
 
 from exporter.cluster.config import SeriesLimits
-from exporter.cluster.kubernetes.overrides import (
+from exporter.cluster.kubernetes.objects.overrides import (
     ALERT,
     EXEMPTION,
     MAINTENANCE,
@@ -16,7 +16,7 @@ from exporter.cluster.kubernetes.overrides import (
     threshold,
     workload_class,
 )
-from exporter.cluster.kubernetes.records import Overrides, Pod
+from exporter.cluster.kubernetes.objects.records import Overrides, Pod
 from exporter.cluster.metrics.limits import fairest
 from exporter.cluster.scheduling.pod_chunks import PodChunk, by_name, chunks_of
 from exporter.cluster.scheduling.waits import BOUNDS

@@ -1,7 +1,7 @@
 """Metrics about the reflectors: how current each store is, and how often it had to be listed or watched again."""
 
-from exporter.cluster.kubernetes.reasons import WatchReason
-from exporter.cluster.kubernetes.store import StoreView
+from exporter.cluster.kubernetes.watching.reasons import WatchReason
+from exporter.cluster.kubernetes.watching.store import StoreView
 from exporter.metric import Family, Kind, metric
 
 LAST_SYNC = metric(

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from exporter.cluster.kubernetes.controllers import Controller
-from exporter.cluster.kubernetes.records import Pod
+from exporter.cluster.kubernetes.converting.controllers import Controller
+from exporter.cluster.kubernetes.objects.records import Pod
 
 
 def with_admission(pods: Iterable[Pod], controllers: Iterable[Controller]) -> tuple[Pod, ...]:

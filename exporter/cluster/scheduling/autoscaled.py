@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterable
 
-from exporter.cluster.kubernetes.autoscaler_status import AutoscaledGroup, AutoscalerStatus
-from exporter.cluster.kubernetes.records import Node
+from exporter.cluster.kubernetes.converting.autoscaler_status import AutoscaledGroup, AutoscalerStatus
+from exporter.cluster.kubernetes.objects.records import Node
 
 _GROWS, _FAILED = "InProgress", "Backoff"
 STATUS_SECONDS = 900.0

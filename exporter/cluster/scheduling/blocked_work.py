@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from exporter.cluster.kubernetes.controllers import Controller
-from exporter.cluster.kubernetes.events import FAILED_CREATE, Event, events_about
-from exporter.cluster.kubernetes.records import Amounts
+from exporter.cluster.kubernetes.converting.controllers import Controller
+from exporter.cluster.kubernetes.converting.events import FAILED_CREATE, Event, events_about
+from exporter.cluster.kubernetes.objects.records import Amounts
 from exporter.cluster.scheduling.pending_reason import PendingReason
 
 _QUOTA_WORDS = ("exceeded quota", "failed quota", "insufficient quota", "ElasticQuota")

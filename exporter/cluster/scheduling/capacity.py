@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from exporter.cluster.kubernetes.records import Node
+from exporter.cluster.kubernetes.objects.records import Node
 from exporter.cluster.scheduling.device_claims import DeviceCount
 from exporter.cluster.scheduling.free_capacity import Requested, free_on, schedulable, with_claimable
 

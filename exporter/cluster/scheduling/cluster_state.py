@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from exporter.cluster.kubernetes.events import (
+from exporter.cluster.kubernetes.converting.events import (
     NOMINATED,
     NOT_TRIGGERED_SCALE_UP,
     TRIGGERED_SCALE_UP,
     Event,
     events_about,
 )
-from exporter.cluster.kubernetes.records import Pod
+from exporter.cluster.kubernetes.objects.records import Pod
 from exporter.cluster.scheduling.free_capacity import NodeGroup
 from exporter.gpu_names import GpuResources
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from exporter.cluster.kubernetes.records import Amounts, Node, Pod
+from exporter.cluster.kubernetes.objects.records import Amounts, Node, Pod
 from exporter.cluster.scheduling.free_capacity import NodeDevices, NodeGroup, node_groups, requested
 from exporter.cluster.scheduling.node_fit import Fit, fit
 from exporter.cluster.scheduling.node_selection import available, taint_text, untolerated

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from exporter.cluster.kubernetes.records import Node, Pod
+from exporter.cluster.kubernetes.objects.records import Node, Pod
 from exporter.cluster.scheduling.node_chunks import NodeChunks
 from exporter.cluster.scheduling.node_sums import NodeSums
 from exporter.cluster.scheduling.pending_pods import PendingPod

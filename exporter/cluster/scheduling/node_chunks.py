@@ -7,7 +7,7 @@ the chunks of pods. No I/O.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from exporter.cluster.kubernetes.records import Amounts, Node
+from exporter.cluster.kubernetes.objects.records import Amounts, Node
 from exporter.cluster.scheduling.capacity import Capacity, capacities
 from exporter.cluster.scheduling.device_claims import DeviceCount, DeviceObjects
 from exporter.cluster.scheduling.free_capacity import NodeDevices, devices_of, free_on, with_claimable

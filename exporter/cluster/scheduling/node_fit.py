@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
-from exporter.cluster.kubernetes.records import Amounts, Pod
+from exporter.cluster.kubernetes.objects.records import Amounts, Pod
 from exporter.cluster.scheduling.free_capacity import NodeDevices, NodeGroup
 from exporter.cluster.scheduling.node_selection import available, selected, tolerated
 

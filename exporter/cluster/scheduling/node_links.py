@@ -8,10 +8,10 @@ device plugin's own chart and manifest, and of GKE.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from exporter.cluster.kubernetes.events import Event, events_about
-from exporter.cluster.kubernetes.node_description import MIG_CONFIG, MIG_STATE, labeled_devices
-from exporter.cluster.kubernetes.pod_detail import ContainerReport, PodDetail
-from exporter.cluster.kubernetes.records import Node
+from exporter.cluster.kubernetes.converting.events import Event, events_about
+from exporter.cluster.kubernetes.nodes.node_description import MIG_CONFIG, MIG_STATE, labeled_devices
+from exporter.cluster.kubernetes.objects.records import Node
+from exporter.cluster.kubernetes.pods.pod_detail import ContainerReport, PodDetail
 from exporter.gpu_names import WHOLE_GPU
 
 _DEPLOY = "nvidia.com/gpu.deploy."

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from exporter.cluster.kubernetes.records import SchedulingConstraints, SelectorRequirement, Taint, Toleration
+from exporter.cluster.kubernetes.objects.records import SchedulingConstraints, SelectorRequirement, Taint, Toleration
 from exporter.gpu_names import canonical_model
 
 ANY_MODEL = "any"

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from exporter.cluster.kubernetes.records import Taint
-from exporter.cluster.kubernetes.wire import PodCondition
+from exporter.cluster.kubernetes.objects.records import Taint
+from exporter.cluster.kubernetes.objects.wire import PodCondition
 
 
 class Writer(NamedTuple):

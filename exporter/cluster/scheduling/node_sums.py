@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from exporter.cluster.kubernetes.records import Load, OtherPod, Pod
+from exporter.cluster.kubernetes.objects.records import Load, OtherPod, Pod
 from exporter.cluster.scheduling.free_capacity import Requested, requested
 from exporter.cluster.scheduling.stranded import loads
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from exporter.cluster.kubernetes.records import Amounts
+from exporter.cluster.kubernetes.objects.records import Amounts
 from exporter.cluster.scheduling.blocked_work import BlockedWork
 from exporter.cluster.scheduling.pending_pods import PendingPod
 from exporter.cluster.scheduling.pending_reason import PendingReason

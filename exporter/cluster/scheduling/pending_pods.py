@@ -6,9 +6,9 @@ from itertools import chain
 
 import msgspec
 
-from exporter.cluster.kubernetes.autoscaler_status import AutoscalerStatus
-from exporter.cluster.kubernetes.events import Event, events_about
-from exporter.cluster.kubernetes.records import Node, Pod
+from exporter.cluster.kubernetes.converting.autoscaler_status import AutoscalerStatus
+from exporter.cluster.kubernetes.converting.events import Event, events_about
+from exporter.cluster.kubernetes.objects.records import Node, Pod
 from exporter.cluster.scheduling.autoscaled import can_come, coming, current, failed_groups
 from exporter.cluster.scheduling.cluster_state import ClusterState
 from exporter.cluster.scheduling.device_claims import DeviceObjects

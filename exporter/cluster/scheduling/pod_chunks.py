@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
-from exporter.cluster.kubernetes.records import Overrides, Pod
+from exporter.cluster.kubernetes.objects.records import Overrides, Pod
 
 AVERAGE = 256
 """Pods of a chunk. One ends with every pod whose uid has a certain hash, so that a pod that comes or goes changes its

@@ -6,7 +6,7 @@ counters of their pool; a device can be allocated while enough is left of each. 
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from exporter.cluster.kubernetes.devices import ClaimableDevice, ResourceSlice
+from exporter.cluster.kubernetes.converting.devices import ClaimableDevice, ResourceSlice
 
 DeviceOfSlice = tuple[ResourceSlice, ClaimableDevice]
 SharedCounterKey = tuple[str, str, str, str]

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from exporter.cluster.kubernetes import quantity
-from exporter.cluster.kubernetes.node_description import MODEL_LABELS
-from exporter.cluster.kubernetes.pod_detail import DetailedContainer, PodDetail
-from exporter.cluster.kubernetes.records import Node, Pod, SelectorRequirement
+from exporter.cluster.kubernetes.nodes.node_description import MODEL_LABELS
+from exporter.cluster.kubernetes.objects import quantity
+from exporter.cluster.kubernetes.objects.records import Node, Pod, SelectorRequirement
+from exporter.cluster.kubernetes.pods.pod_detail import DetailedContainer, PodDetail
 from exporter.cluster.scheduling.free_capacity import NodeGroup
 from exporter.cluster.scheduling.node_fit import Fit, fit
 from exporter.cluster.scheduling.node_selection import (

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from exporter.cluster.kubernetes.pod_detail import ContainerReport, PodDetail
-from exporter.cluster.kubernetes.records import Node
+from exporter.cluster.kubernetes.objects.records import Node
+from exporter.cluster.kubernetes.pods.pod_detail import ContainerReport, PodDetail
 
 _CONDITION = re.compile(
     r"unsatisfied condition: ?(cuda|driver) ?(>=|<=|==|!=|>|<|=) ?(\d+(?:\.\d+)*)(?: \(\1 ?= ?(\d+(?:\.\d+)*)\))?",

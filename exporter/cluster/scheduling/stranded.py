@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from exporter.cluster.kubernetes.records import Amounts, Load, Node, OtherPod, Pod
+from exporter.cluster.kubernetes.objects.records import Amounts, Load, Node, OtherPod, Pod
 from exporter.gpu_names import WHOLE_GPU
 
 Blocker = Literal["cpu", "memory", "pods"]

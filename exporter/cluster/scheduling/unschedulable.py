@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from exporter.cluster.kubernetes.events import NOMINATED, NOT_TRIGGERED_SCALE_UP, TRIGGERED_SCALE_UP
-from exporter.cluster.kubernetes.records import Pod
+from exporter.cluster.kubernetes.converting.events import NOMINATED, NOT_TRIGGERED_SCALE_UP, TRIGGERED_SCALE_UP
+from exporter.cluster.kubernetes.objects.records import Pod
 from exporter.cluster.scheduling.cluster_state import ClusterState, last_word, may_wait_for_nodes
 from exporter.cluster.scheduling.message import Message
 from exporter.cluster.scheduling.node_fit import Fit, fit

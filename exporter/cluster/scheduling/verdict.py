@@ -5,8 +5,8 @@ volumes that are missing; what keeps the pod off the nodes that have its GPUs; a
 names. What can never be met comes before what is short now.
 """
 
-from exporter.cluster.kubernetes.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS, events_about
-from exporter.cluster.kubernetes.records import Pod
+from exporter.cluster.kubernetes.converting.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS, events_about
+from exporter.cluster.kubernetes.objects.records import Pod
 from exporter.cluster.scheduling.cluster_state import ClusterState
 from exporter.cluster.scheduling.message import Message, parse
 from exporter.cluster.scheduling.pending_reason import PendingReason

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from exporter.cluster.kubernetes.records import Pod
+from exporter.cluster.kubernetes.objects.records import Pod
 from exporter.gpu_names import resource_label
 
 BOUNDS = (10.0, 60.0, 300.0, 900.0, 3600.0, 4 * 3600.0, 24 * 3600.0)

@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from exporter.cluster.kubernetes.node_detail import node_detail
-from exporter.cluster.kubernetes.pod_detail import detail
-from exporter.cluster.kubernetes.records import Node
+from exporter.cluster.kubernetes.nodes.node_detail import node_detail
+from exporter.cluster.kubernetes.objects.records import Node
+from exporter.cluster.kubernetes.pods.pod_detail import detail
 from exporter.cluster.scheduling.node_links import REMEDIES, NodeLink, first_broken, links
 from exporter.cluster.scheduling.node_selection import taint_text
 from exporter.cluster.scheduling.node_signals import Signal, signals, taint_signals

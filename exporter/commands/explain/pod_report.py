@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from exporter.cluster.kubernetes.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS, events_about
-from exporter.cluster.kubernetes.pod_detail import detail
-from exporter.cluster.kubernetes.records import Pod
+from exporter.cluster.kubernetes.converting.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS, events_about
+from exporter.cluster.kubernetes.objects.records import Pod
+from exporter.cluster.kubernetes.pods.pod_detail import detail
 from exporter.cluster.scheduling.explanation import Explanation, explain
 from exporter.cluster.scheduling.pending_pods import PendingPod
 from exporter.cluster.scheduling.pending_reason import PendingReason

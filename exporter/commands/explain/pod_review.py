@@ -2,10 +2,11 @@
 
 import msgspec
 
-from exporter.cluster.kubernetes import conversion, wire
-from exporter.cluster.kubernetes.events import events_about
-from exporter.cluster.kubernetes.pod_detail import detail
-from exporter.cluster.kubernetes.records import Pod
+from exporter.cluster.kubernetes.converting import conversion
+from exporter.cluster.kubernetes.converting.events import events_about
+from exporter.cluster.kubernetes.objects import wire
+from exporter.cluster.kubernetes.objects.records import Pod
+from exporter.cluster.kubernetes.pods.pod_detail import detail
 from exporter.cluster.scheduling.device_claims import with_claims
 from exporter.cluster.scheduling.free_capacity import node_groups, requested
 from exporter.cluster.scheduling.spec_review import PodReview, SpecFinding, review

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.api import ApiError, open_api
-from exporter.cluster.kubernetes.kinds import ObjectKind, object_kinds
-from exporter.cluster.kubernetes.listing import pages
-from exporter.cluster.kubernetes.reasons import WatchReason
-from exporter.cluster.kubernetes.records import ClusterObject
-from exporter.cluster.kubernetes.store import ObjectStore, StoreView
+from exporter.cluster.kubernetes.objects.records import ClusterObject
+from exporter.cluster.kubernetes.watching.api import ApiError, open_api
+from exporter.cluster.kubernetes.watching.kinds import ObjectKind, object_kinds
+from exporter.cluster.kubernetes.watching.listing import pages
+from exporter.cluster.kubernetes.watching.reasons import WatchReason
+from exporter.cluster.kubernetes.watching.store import ObjectStore, StoreView
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.view import ClusterView, view_of, with_pending
 from exporter.config import Arguments, ConfigError

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 
-from exporter.cluster.kubernetes.records import Amounts
+from exporter.cluster.kubernetes.objects.records import Amounts
 from exporter.commands.terminal import printable
 
 

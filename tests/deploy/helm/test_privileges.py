@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.cluster.kubernetes.permissions import LEASE_PARTS, WATCHED
+from exporter.cluster.kubernetes.watching.permissions import LEASE_PARTS, WATCHED
 from scripts.permissions import feature
 from tests.deploy.helm.chart import NODE, SKIPPED, WATCHER, container, nested, pod, rendered
 

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 import yaml
 
-from exporter.cluster.kubernetes.permissions import WATCHED
+from exporter.cluster.kubernetes.watching.permissions import WATCHED
 from scripts.helm_values import settable
 from scripts.permissions import feature
 from tests.deploy.helm.chart import CHART, HELM, IMAGE, SKIPPED, merged, nested, notes, refused, rendered

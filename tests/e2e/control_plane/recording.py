@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.api import open_api
+from exporter.cluster.kubernetes.watching.api import open_api
 from exporter.cluster.pipeline import ClusterPipeline
 from tests.e2e.control_plane.plane import control_plane
 from tests.e2e.control_plane.shipped import apply_rights

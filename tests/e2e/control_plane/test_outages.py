@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.api import ApiError, open_api
-from exporter.cluster.kubernetes.kinds import object_kinds
-from exporter.cluster.kubernetes.reasons import WatchReason
+from exporter.cluster.kubernetes.watching.api import ApiError, open_api
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
+from exporter.cluster.kubernetes.watching.reasons import WatchReason
 from exporter.cluster.pipeline import ClusterPipeline
 from exporter.gpu_names import gpu_resources
 from simulators import objects

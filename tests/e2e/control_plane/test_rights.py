@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.api import ApiError, open_api
-from exporter.cluster.kubernetes.kinds import object_kinds
-from exporter.cluster.kubernetes.permissions import LEASE_PARTS, WATCHED
+from exporter.cluster.kubernetes.watching.api import ApiError, open_api
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
+from exporter.cluster.kubernetes.watching.permissions import LEASE_PARTS, WATCHED
 from exporter.gpu_names import gpu_resources
 from tests.deploy.manifests import ROOT, kustomized
 from tests.e2e.control_plane import processes

@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
-from exporter.cluster.kubernetes import conversion, wire
-from exporter.cluster.kubernetes.records import Node, Overrides, Pod
-from exporter.cluster.kubernetes.schedulable_since import with_since
+from exporter.cluster.kubernetes.converting import conversion
+from exporter.cluster.kubernetes.objects import wire
+from exporter.cluster.kubernetes.objects.records import Node, Overrides, Pod
+from exporter.cluster.kubernetes.pods.schedulable_since import with_since
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.view import ClusterView, with_pending
 from exporter.gpu_names import gpu_resources

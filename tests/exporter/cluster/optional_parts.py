@@ -1,6 +1,6 @@
 """A cluster in which every part of what the watcher may read adds series of its own."""
 
-from exporter.cluster.kubernetes.permissions import WATCHED
+from exporter.cluster.kubernetes.watching.permissions import WATCHED
 from simulators import objects
 from tests.exporter.cluster import autoscaler
 

@@ -2,8 +2,8 @@
 
 import json
 
-from exporter.cluster.kubernetes.kinds import object_kinds
-from exporter.cluster.kubernetes.store import ObjectStore
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
+from exporter.cluster.kubernetes.watching.store import ObjectStore
 from tests.exporter.cluster.fixture import GPUS
 
 

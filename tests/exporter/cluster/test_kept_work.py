@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from exporter.cluster.config import ClusterConfig, SeriesLimits
-from exporter.cluster.kubernetes.devices import DeviceClass
-from exporter.cluster.kubernetes.records import Load, Node, OtherPod, Overrides, Pod
+from exporter.cluster.kubernetes.converting.devices import DeviceClass
+from exporter.cluster.kubernetes.objects.records import Load, Node, OtherPod, Overrides, Pod
 from exporter.cluster.metrics import capacity, nodes, pods
 from exporter.cluster.metrics.families import families
 from exporter.cluster.scheduling.device_claims import DeviceCount, DeviceObjects

@@ -5,8 +5,8 @@ import json
 import msgspec
 import pytest
 
-from exporter.cluster.kubernetes.kinds import object_kinds
-from exporter.cluster.kubernetes.metadata_labels import node_values
+from exporter.cluster.kubernetes.nodes.metadata_labels import node_values
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
 from exporter.config import ConfigError
 from exporter.flags.values import mapping
 from simulators import objects

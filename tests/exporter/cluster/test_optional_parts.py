@@ -6,7 +6,7 @@ import time
 import pytest
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.permissions import WATCHED
+from exporter.cluster.kubernetes.watching.permissions import WATCHED
 from exporter.cluster.pipeline import ClusterPipeline
 from simulators.api_server import SimulatedApiServer
 from simulators.api_server_http import ApiFault

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.permissions import WATCHED
+from exporter.cluster.kubernetes.watching.permissions import WATCHED
 from exporter.cluster.pipeline import ClusterPipeline
 from exporter.cluster.scheduling.message import parse
 from exporter.cluster.scheduling.pending_reason import PendingReason

@@ -7,9 +7,9 @@ import tracemalloc
 import pytest
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.kinds import object_kinds
-from exporter.cluster.kubernetes.records import Pod
-from exporter.cluster.kubernetes.store import ObjectStore
+from exporter.cluster.kubernetes.objects.records import Pod
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
+from exporter.cluster.kubernetes.watching.store import ObjectStore
 from exporter.cluster.pipeline import ClusterPipeline
 from simulators import objects
 from simulators.api_server import SimulatedApiServer

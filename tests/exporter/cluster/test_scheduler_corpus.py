@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.cluster.kubernetes.kinds import object_kinds
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
 from exporter.cluster.scheduling.blocked_work import blocked_work
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.view import view_of

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.overrides import malformed
-from exporter.cluster.kubernetes.reasons import SyncReason
-from exporter.cluster.kubernetes.store import StoreView
+from exporter.cluster.kubernetes.objects.overrides import malformed
+from exporter.cluster.kubernetes.watching.reasons import SyncReason
+from exporter.cluster.kubernetes.watching.store import StoreView
 from exporter.cluster.leadership.reasons import LEASE_SOURCE, LeaseReason
 from exporter.cluster.metrics.families import families
 from exporter.cluster.metrics.leadership import leader_family

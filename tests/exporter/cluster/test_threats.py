@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.overrides import EXEMPTION, MAINTENANCE, THRESHOLD, WORKLOAD_CLASS, malformed
-from exporter.cluster.kubernetes.records import Namespace
+from exporter.cluster.kubernetes.objects.overrides import EXEMPTION, MAINTENANCE, THRESHOLD, WORKLOAD_CLASS, malformed
+from exporter.cluster.kubernetes.objects.records import Namespace
 from exporter.cluster.metrics.families import families
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.view import view_of

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass
 
-from exporter.cluster.kubernetes.records import Pod
+from exporter.cluster.kubernetes.objects.records import Pod
 from exporter.cluster.scheduling.node_selection import ANY_MODEL, demanded_model
 from exporter.cluster.scheduling.waits import size_of
 from exporter.commands.explain.past import queries

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable
 from dataclasses import asdict, dataclass
 from statistics import fmean
 
-from exporter.cluster.kubernetes.records import Amounts, Pod
+from exporter.cluster.kubernetes.objects.records import Amounts, Pod
 from exporter.cluster.scheduling.node_selection import available, selected, tolerated
 from exporter.cluster.view import ClusterView
 from exporter.commands.explain.past.activity import DeviceActivity, PodActivity, pod_activity

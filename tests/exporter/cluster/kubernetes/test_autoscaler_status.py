@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from exporter.cluster.kubernetes.autoscaler_status import AutoscaledGroup, AutoscalerStatus
-from exporter.cluster.kubernetes.kinds import object_kinds
+from exporter.cluster.kubernetes.converting.autoscaler_status import AutoscaledGroup, AutoscalerStatus
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
 from tests.exporter.cluster.autoscaler import GKE, config_map, group, text_status, yaml_status
 from tests.exporter.cluster.fixture import GPUS, NOW
 

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from exporter.cluster.kubernetes import conversion, wire
+from exporter.cluster.kubernetes.converting import conversion
+from exporter.cluster.kubernetes.objects import wire
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from exporter.cluster.kubernetes import wire
-from exporter.cluster.kubernetes.api import ApiError
-from exporter.cluster.kubernetes.decode import ObjectCodec
-from exporter.cluster.kubernetes.kinds import object_kinds
+from exporter.cluster.kubernetes.objects import wire
+from exporter.cluster.kubernetes.watching.api import ApiError
+from exporter.cluster.kubernetes.watching.decode import ObjectCodec
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
 from exporter.gpu_names import GpuResources
 from simulators import objects
 

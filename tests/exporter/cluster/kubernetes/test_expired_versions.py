@@ -7,10 +7,10 @@ import time
 import pytest
 
 from exporter.backoff import FIRST_PAUSE
-from exporter.cluster.kubernetes.api import open_api
-from exporter.cluster.kubernetes.kinds import object_kinds
-from exporter.cluster.kubernetes.reflector import Reflector
-from exporter.cluster.kubernetes.store import ObjectStore
+from exporter.cluster.kubernetes.watching.api import open_api
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
+from exporter.cluster.kubernetes.watching.reflector import Reflector
+from exporter.cluster.kubernetes.watching.store import ObjectStore
 from simulators import objects
 from simulators.api_server_http import ApiFault
 from tests.exporter.cluster.fixture import GPUS

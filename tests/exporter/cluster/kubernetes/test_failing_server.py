@@ -9,7 +9,7 @@ import time
 import pytest
 
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.api import open_api
+from exporter.cluster.kubernetes.watching.api import open_api
 from simulators import objects
 from simulators.api_server_http import KINDS, ApiFault
 from tests.clock import Clock

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import yaml
 
-from exporter.cluster.kubernetes.kinds import object_kinds
-from exporter.cluster.kubernetes.permissions import WATCHED
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
+from exporter.cluster.kubernetes.watching.permissions import WATCHED
 from tests.exporter.cluster.fixture import GPUS
 
 ROLE = Path(__file__).parents[4] / "deploy" / "manifests" / "cluster-role.yaml"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.cluster.kubernetes import overrides
-from exporter.cluster.kubernetes.overrides import EXEMPTION, MAINTENANCE, THRESHOLD, WORKLOAD_CLASS, Exemption
-from exporter.cluster.kubernetes.records import Namespace, Overrides
+from exporter.cluster.kubernetes.objects import overrides
+from exporter.cluster.kubernetes.objects.overrides import EXEMPTION, MAINTENANCE, THRESHOLD, WORKLOAD_CLASS, Exemption
+from exporter.cluster.kubernetes.objects.records import Namespace, Overrides
 from simulators import objects
 from tests.exporter.cluster.fixture import NOW, node, pod
 

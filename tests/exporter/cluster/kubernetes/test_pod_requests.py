@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.api_objects.wire import ResourceRequirements
-from exporter.cluster.kubernetes.pod_requests import class_requests, fraction, pod_requests
-from exporter.cluster.kubernetes.wire import WireContainer
+from exporter.cluster.kubernetes.objects.wire import WireContainer
+from exporter.cluster.kubernetes.pods.pod_requests import class_requests, fraction, pod_requests
 from exporter.gpu_names import gpu_resources, resource_label
 
 GPUS = gpu_resources()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.cluster.kubernetes.quantity import amount, devices
+from exporter.cluster.kubernetes.objects.quantity import amount, devices
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Since when a pod could be scheduled."""
 
-from exporter.cluster.kubernetes.schedulable_since import with_since
+from exporter.cluster.kubernetes.pods.schedulable_since import with_since
 from simulators import objects
 from tests.exporter.cluster.fixture import NOW, pod
 

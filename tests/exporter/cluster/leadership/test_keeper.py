@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from exporter.cluster.config import ClusterConfig, LeaseName
-from exporter.cluster.kubernetes.api import open_api
+from exporter.cluster.kubernetes.watching.api import open_api
 from exporter.cluster.leadership.election import CHECK_SECONDS, LEASE_SECONDS, RENEW_SECONDS
 from exporter.cluster.leadership.keeper import LeaseKeeper, Surroundings
 from simulators.api_server import SimulatedApiServer

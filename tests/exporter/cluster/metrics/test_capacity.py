@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.cluster.kubernetes.records import ResourceQuota
+from exporter.cluster.kubernetes.objects.records import ResourceQuota
 from exporter.cluster.metrics.capacity import capacity_families
 from exporter.cluster.scheduling.capacity import capacities
 from exporter.cluster.scheduling.history import ClusterHistory

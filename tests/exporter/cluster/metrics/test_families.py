@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from exporter.cluster.config import ClusterConfig, SeriesLimits
-from exporter.cluster.kubernetes.controllers import Controller
-from exporter.cluster.kubernetes.node_description import model
-from exporter.cluster.kubernetes.overrides import EXEMPTION, THRESHOLD, WORKLOAD_CLASS, malformed
-from exporter.cluster.kubernetes.records import Load, OtherPod, Overrides, ResourceQuota
-from exporter.cluster.kubernetes.store import StoreView
+from exporter.cluster.kubernetes.converting.controllers import Controller
+from exporter.cluster.kubernetes.nodes.node_description import model
+from exporter.cluster.kubernetes.objects.overrides import EXEMPTION, THRESHOLD, WORKLOAD_CLASS, malformed
+from exporter.cluster.kubernetes.objects.records import Load, OtherPod, Overrides, ResourceQuota
+from exporter.cluster.kubernetes.watching.store import StoreView
 from exporter.cluster.metrics.families import METRICS, families
 from exporter.cluster.metrics.leadership import LEADER
 from exporter.cluster.prices.price import Price, PriceList, PricesInUse

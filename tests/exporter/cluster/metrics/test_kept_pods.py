@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from exporter.cluster.config import ClusterConfig, SeriesLimits
-from exporter.cluster.kubernetes.records import Overrides
+from exporter.cluster.kubernetes.objects.records import Overrides
 from exporter.cluster.metrics.families import families
 from exporter.cluster.metrics.pods import INFO, LOW_UTILIZATION_THRESHOLD, PHASE, POD_EXEMPTION, START
 from exporter.cluster.scheduling.history import ClusterHistory

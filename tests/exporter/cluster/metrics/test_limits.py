@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from exporter.cluster.config import ClusterConfig, SeriesLimits
-from exporter.cluster.kubernetes.records import Overrides, ResourceQuota
+from exporter.cluster.kubernetes.objects.records import Overrides, ResourceQuota
 from exporter.cluster.metrics.families import METRICS, families
 from exporter.cluster.metrics.limits import fairest, limited
 from exporter.cluster.metrics.pods import WAIT

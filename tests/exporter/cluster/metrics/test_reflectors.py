@@ -1,7 +1,7 @@
 """Metrics about the reflectors, from their stores."""
 
-from exporter.cluster.kubernetes.reasons import WatchReason
-from exporter.cluster.kubernetes.store import ObjectStore
+from exporter.cluster.kubernetes.watching.reasons import WatchReason
+from exporter.cluster.kubernetes.watching.store import ObjectStore
 from exporter.cluster.metrics.reflectors import reflector_families
 from tests.exporter.cluster.fixture import NOW, exposed
 

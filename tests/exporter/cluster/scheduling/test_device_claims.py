@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from exporter.cluster.kubernetes.kinds import object_kinds
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
 from exporter.cluster.metrics.nodes import node_families
 from exporter.cluster.scheduling.history import ClusterHistory
 from exporter.cluster.scheduling.pending_reason import PendingReason

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.cluster.kubernetes.records import Overrides, Pod
+from exporter.cluster.kubernetes.objects.records import Overrides, Pod
 from exporter.cluster.scheduling.pod_chunks import AVERAGE, MOST, PodChunks, by_name, chunks_of
 
 COUNT = 20 * AVERAGE

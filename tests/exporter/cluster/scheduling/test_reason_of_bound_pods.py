@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.cluster.kubernetes.events import Event
+from exporter.cluster.kubernetes.converting.events import Event
 from exporter.cluster.scheduling.pending_pods import ClusterObjects, pending_pods
 from exporter.cluster.scheduling.pending_reason import PendingReason
 from simulators import objects

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from exporter.cluster.kubernetes.devices import ClaimableDevice, ResourceSlice
-from exporter.cluster.kubernetes.kinds import object_kinds
+from exporter.cluster.kubernetes.converting.devices import ClaimableDevice, ResourceSlice
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
 from exporter.cluster.metrics.nodes import node_families
 from exporter.cluster.scheduling.shared_counters import after, fitting, shared
 from simulators import objects

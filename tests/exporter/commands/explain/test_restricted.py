@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from exporter.cli import parse
-from exporter.cluster.kubernetes.kinds import object_kinds
+from exporter.cluster.kubernetes.watching.kinds import object_kinds
 from exporter.commands.explain.command import run
 from exporter.config import ConfigError
 from simulators import objects

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from exporter.api_objects.wire import ObjectMeta
-from exporter.cluster.kubernetes.wire import PodCondition
+from exporter.cluster.kubernetes.objects.wire import PodCondition
 
 
 class _NodeStatus(msgspec.Struct, gc=False):

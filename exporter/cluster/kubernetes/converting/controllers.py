@@ -10,9 +10,9 @@ import msgspec
 
 from exporter.api_objects.timestamps import timestamp
 from exporter.api_objects.wire import ObjectMeta
-from exporter.cluster.kubernetes.pod_requests import pod_requests
-from exporter.cluster.kubernetes.records import Amounts
-from exporter.cluster.kubernetes.wire import PodCondition, WireContainer
+from exporter.cluster.kubernetes.objects.records import Amounts
+from exporter.cluster.kubernetes.objects.wire import PodCondition, WireContainer
+from exporter.cluster.kubernetes.pods.pod_requests import pod_requests
 from exporter.gpu_names import GpuResources
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from exporter.cluster.kubernetes.records import Namespace, Node, Overrides, Pod
+from exporter.cluster.kubernetes.objects.records import Namespace, Node, Overrides, Pod
 
 WORKLOAD_CLASS = "gpugauge.io/workload-class"
 EXEMPTION = "gpugauge.io/low-utilization"

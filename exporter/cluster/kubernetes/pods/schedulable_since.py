@@ -11,7 +11,7 @@ as long as the status stays False; and, since 1.36 writes the time of creation t
 import msgspec
 
 from exporter.api_objects.wire import ObjectMeta
-from exporter.cluster.kubernetes.records import Pod, PodScheduledCondition
+from exporter.cluster.kubernetes.objects.records import Pod, PodScheduledCondition
 
 _KUEUE_LABELS = ("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset", "kueue.x-k8s.io/pod-group-name")
 _KUEUE_ANNOTATIONS = ("kueue.x-k8s.io/workload",)

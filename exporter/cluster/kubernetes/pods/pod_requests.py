@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from exporter.cluster.kubernetes import quantity
-from exporter.cluster.kubernetes.records import Amounts
-from exporter.cluster.kubernetes.wire import WireContainer
+from exporter.cluster.kubernetes.objects import quantity
+from exporter.cluster.kubernetes.objects.records import Amounts
+from exporter.cluster.kubernetes.objects.wire import WireContainer
 from exporter.gpu_names import GPU_FRACTION, GpuResources, share_of
 
 DeviceCounts = dict[str, int]

@@ -6,9 +6,17 @@ from typing import Any
 
 from exporter.api_objects import device_claims
 from exporter.cluster.config import Keys
-from exporter.cluster.kubernetes import autoscaler_status, controllers, conversion, devices, events, node_pools, wire
-from exporter.cluster.kubernetes.decode import ObjectCodec
-from exporter.cluster.kubernetes.permissions import WATCHED, Permission
+from exporter.cluster.kubernetes.converting import (
+    autoscaler_status,
+    controllers,
+    conversion,
+    devices,
+    events,
+    node_pools,
+)
+from exporter.cluster.kubernetes.objects import wire
+from exporter.cluster.kubernetes.watching.decode import ObjectCodec
+from exporter.cluster.kubernetes.watching.permissions import WATCHED, Permission
 from exporter.gpu_names import GpuResources
 
 _UNSUCCESSFUL = {"fieldSelector": "status.phase!=Succeeded"}

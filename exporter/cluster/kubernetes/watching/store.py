@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from exporter.cluster.kubernetes.records import ClusterObject, Pod
-from exporter.cluster.kubernetes.schedulable_since import with_since
+from exporter.cluster.kubernetes.objects.records import ClusterObject, Pod
+from exporter.cluster.kubernetes.pods.schedulable_since import with_since
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from sys import intern
 from typing import Literal
 
 from exporter.api_objects.wire import ObjectMeta
-from exporter.cluster.kubernetes import wire
-from exporter.cluster.kubernetes.pod_requests import class_requests
-from exporter.cluster.kubernetes.records import PodClaim, PodPlan, SchedulingGroup
+from exporter.cluster.kubernetes.objects import wire
+from exporter.cluster.kubernetes.objects.records import PodClaim, PodPlan, SchedulingGroup
+from exporter.cluster.kubernetes.pods.pod_requests import class_requests
 
 QUEUE_GATES = ("kueue.x-k8s.io/",)
 _GROUP_LABELS = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")

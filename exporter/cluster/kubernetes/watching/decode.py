@@ -21,9 +21,9 @@ from exporter.api_objects.decode import (
     status_of,
 )
 from exporter.api_objects.wire import ListMeta, ObjectMeta, WatchEvent
-from exporter.cluster.kubernetes.api import ApiError, api_error
-from exporter.cluster.kubernetes.reasons import WatchReason
-from exporter.cluster.kubernetes.records import ClusterObject
+from exporter.cluster.kubernetes.objects.records import ClusterObject
+from exporter.cluster.kubernetes.watching.api import ApiError, api_error
+from exporter.cluster.kubernetes.watching.reasons import WatchReason
 
 W = TypeVar("W", bound="HasMetadata")
 T = TypeVar("T")

@@ -11,13 +11,13 @@ from contextlib import suppress
 
 from exporter.backoff import FIRST_PAUSE, LONGEST_PAUSE, Backoff
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.api import ApiError, KubernetesApi
-from exporter.cluster.kubernetes.decode import WatchChange
-from exporter.cluster.kubernetes.kinds import ObjectKind
-from exporter.cluster.kubernetes.listing import pages
-from exporter.cluster.kubernetes.reasons import WatchReason
-from exporter.cluster.kubernetes.records import ClusterObject
-from exporter.cluster.kubernetes.store import ObjectStore
+from exporter.cluster.kubernetes.objects.records import ClusterObject
+from exporter.cluster.kubernetes.watching.api import ApiError, KubernetesApi
+from exporter.cluster.kubernetes.watching.decode import WatchChange
+from exporter.cluster.kubernetes.watching.kinds import ObjectKind
+from exporter.cluster.kubernetes.watching.listing import pages
+from exporter.cluster.kubernetes.watching.reasons import WatchReason
+from exporter.cluster.kubernetes.watching.store import ObjectStore
 from exporter.log import OnceLog, StateLog
 
 _LOG = logging.getLogger(__name__)

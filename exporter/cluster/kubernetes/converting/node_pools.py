@@ -6,8 +6,8 @@ from sys import intern
 import msgspec
 
 from exporter.api_objects.wire import ObjectMeta, Quantities
-from exporter.cluster.kubernetes import quantity
-from exporter.cluster.kubernetes.wire import WireRequirement, WireTaint
+from exporter.cluster.kubernetes.objects import quantity
+from exporter.cluster.kubernetes.objects.wire import WireRequirement, WireTaint
 from exporter.gpu_names import GpuResources
 
 _GPU_KEY = re.compile(r"/(?:instance|sku)-gpu-|/gpu-count$", re.ASCII)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from exporter.api_objects.wire import ObjectMeta, Quantities
-from exporter.cluster.kubernetes.wire import PodCondition
+from exporter.cluster.kubernetes.objects.wire import PodCondition
 
 
 class Variable(msgspec.Struct, gc=False):

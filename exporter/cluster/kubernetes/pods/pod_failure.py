@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from exporter.cluster.kubernetes import wire
-from exporter.cluster.kubernetes.pod_state import rejected
+from exporter.cluster.kubernetes.objects import wire
+from exporter.cluster.kubernetes.pods.pod_state import rejected
 from exporter.reason import Reason
 
 

@@ -20,7 +20,7 @@ from kubernetes.client.exceptions import ApiException
 from exporter import VERSION
 from exporter.api_objects.decode import parse_retry_after
 from exporter.cluster.config import ClusterConfig
-from exporter.cluster.kubernetes.reasons import WatchReason
+from exporter.cluster.kubernetes.watching.reasons import WatchReason
 from exporter.source import SourceError
 
 _CONNECT_SECONDS = 10.0

@@ -12,12 +12,13 @@ from exporter.api_objects.timestamps import timestamp
 from exporter.api_objects.wire import ObjectMeta
 from exporter.api_objects.workload import workload_of
 from exporter.cluster.config import Keys
-from exporter.cluster.kubernetes import overrides, pod_state, quantity, records, schedulable_since, wire
-from exporter.cluster.kubernetes.metadata_labels import namespace_values
-from exporter.cluster.kubernetes.node_description import describe, labeled_with_gpus
-from exporter.cluster.kubernetes.pod_failure import failure
-from exporter.cluster.kubernetes.pod_load import load, room
-from exporter.cluster.kubernetes.pod_requests import fraction, pod_requests
+from exporter.cluster.kubernetes.nodes.metadata_labels import namespace_values
+from exporter.cluster.kubernetes.nodes.node_description import describe, labeled_with_gpus
+from exporter.cluster.kubernetes.objects import overrides, quantity, records, wire
+from exporter.cluster.kubernetes.pods import pod_state, schedulable_since
+from exporter.cluster.kubernetes.pods.pod_failure import failure
+from exporter.cluster.kubernetes.pods.pod_load import load, room
+from exporter.cluster.kubernetes.pods.pod_requests import fraction, pod_requests
 from exporter.gpu_names import GpuResources
 
 _MESSAGE_LENGTH = 4096

@@ -8,7 +8,7 @@ where that is missing, or the API server does not serve it, only what the part s
 from dataclasses import dataclass
 
 from exporter.api_objects.device_claims import DRA_GROUP, DRA_VERSIONS
-from exporter.cluster.kubernetes import autoscaler_status
+from exporter.cluster.kubernetes.converting import autoscaler_status
 
 LEASE = "gpugauge-cluster"
 """The name of the lease that the shipped role allows; another one needs a role of its own."""

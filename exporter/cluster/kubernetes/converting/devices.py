@@ -17,8 +17,8 @@ from exporter.api_objects.device_claims import (
     WireSliceSpec,
 )
 from exporter.api_objects.wire import ObjectMeta
-from exporter.cluster.kubernetes.quantity import amount
-from exporter.cluster.kubernetes.records import Amounts
+from exporter.cluster.kubernetes.objects.quantity import amount
+from exporter.cluster.kubernetes.objects.records import Amounts
 from exporter.gpu_names import GPU_DRIVER, GpuResources, is_gpu_class
 
 _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']", re.ASCII)

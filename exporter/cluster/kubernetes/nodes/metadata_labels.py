@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from exporter.cluster.config import NAMESPACE_NAMES, NODE_NAMES, Keys
-from exporter.cluster.kubernetes.records import Node
+from exporter.cluster.kubernetes.objects.records import Node
 
 
 def namespace_values(labels: Mapping[str, str | None], keys: Keys) -> tuple[str, ...]:

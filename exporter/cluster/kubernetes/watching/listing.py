@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from exporter.cluster.kubernetes.api import ApiError, KubernetesApi
-from exporter.cluster.kubernetes.decode import ListPage
-from exporter.cluster.kubernetes.kinds import ObjectKind
-from exporter.cluster.kubernetes.reasons import WatchReason
+from exporter.cluster.kubernetes.watching.api import ApiError, KubernetesApi
+from exporter.cluster.kubernetes.watching.decode import ListPage
+from exporter.cluster.kubernetes.watching.kinds import ObjectKind
+from exporter.cluster.kubernetes.watching.reasons import WatchReason
 
 
 def pages(api: KubernetesApi, kind: ObjectKind, path: str, size: int) -> Iterator[ListPage]:

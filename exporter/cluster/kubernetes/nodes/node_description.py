@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from sys import intern
 
-from exporter.cluster.kubernetes.records import NodeDescription
+from exporter.cluster.kubernetes.objects.records import NodeDescription
 from exporter.gpu_names import canonical_model
 
 _SHARING = {"none": "exclusive", "time-slicing": "time-slicing", "mps": "mps"}

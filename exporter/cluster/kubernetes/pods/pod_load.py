@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from math import ceil
 
-from exporter.cluster.kubernetes import quantity, wire
-from exporter.cluster.kubernetes.records import Load
+from exporter.cluster.kubernetes.objects import quantity, wire
+from exporter.cluster.kubernetes.objects.records import Load
 
 _CPU, _MEMORY = "cpu", "memory"
 

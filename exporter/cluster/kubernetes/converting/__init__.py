@@ -1,0 +1,1 @@
+"""Makes records of decoded objects of every kind."""

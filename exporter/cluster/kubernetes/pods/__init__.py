@@ -1,0 +1,1 @@
+"""What a pod requests, what holds it back, and how it ended."""
