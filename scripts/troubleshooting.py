@@ -11,7 +11,7 @@ from exporter.cluster.kubernetes.pods.pod_failure import PodFailureReason
 from exporter.cluster.kubernetes.watching.reasons import SyncReason, WatchReason
 from exporter.cluster.leadership.reasons import LeaseReason
 from exporter.cluster.metrics.maintenance import MaintenanceReason
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.commands.explain.past.causes import LowUtilizationCause
 from exporter.node.attribution.jobs.hpc_job_files import HpcJobReason
 from exporter.node.attribution.kubelet.reason import KubeletReason

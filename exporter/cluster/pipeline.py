@@ -26,8 +26,8 @@ from exporter.cluster.leadership.reasons import LEASE_SOURCE
 from exporter.cluster.metrics.families import families
 from exporter.cluster.metrics.leadership import leader_family
 from exporter.cluster.prices.watch import PricesWatch
-from exporter.cluster.scheduling.history import ClusterHistory
-from exporter.cluster.scheduling.pending_pods import unknown_texts
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
+from exporter.cluster.scheduling.reasons.pending_pods import unknown_texts
 from exporter.cluster.status import cluster_page
 from exporter.cluster.view import ClusterView, view_of
 from exporter.collection_loop import CollectionLoop

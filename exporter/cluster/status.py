@@ -11,8 +11,8 @@ from exporter.cluster.capacity_rows import COLUMNS, capacity_rows
 from exporter.cluster.kubernetes.watching.reasons import SyncReason, WatchReason
 from exporter.cluster.leadership.reasons import LEASE_SOURCE, LeaseReason
 from exporter.cluster.metrics import blocked_work, capacity, leadership, nodes, pending, pods, reflectors
-from exporter.cluster.scheduling.node_selection import ANY_MODEL
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.nodes.node_selection import ANY_MODEL
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.collection_loop import Collected
 from exporter.metric import AnyFamily, Metric, Sample
 from exporter.reason import Reason, find_reason

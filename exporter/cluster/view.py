@@ -13,15 +13,15 @@ from exporter.cluster.kubernetes.converting.node_pools import NodePool
 from exporter.cluster.kubernetes.objects.records import Namespace, Node, OtherPod, Overrides, Pod, ResourceQuota
 from exporter.cluster.kubernetes.watching.store import StoreView
 from exporter.cluster.prices.price import PricesInUse
-from exporter.cluster.scheduling.admission import with_admission
-from exporter.cluster.scheduling.device_claims import DeviceObjects, offered, with_claims
-from exporter.cluster.scheduling.free_capacity import Requested, requested
-from exporter.cluster.scheduling.history import ClusterHistory, PodFailure, PodRejection, Workload
-from exporter.cluster.scheduling.node_chunks import NodeChunk, chunks_of_nodes
-from exporter.cluster.scheduling.node_sums import NodeSums
-from exporter.cluster.scheduling.pending_pods import ClusterObjects, PendingPod, pending_pods
-from exporter.cluster.scheduling.pod_chunks import PodChunk, by_name, chunks_of
-from exporter.cluster.scheduling.waits import WaitGroup, Waits
+from exporter.cluster.scheduling.keeping.history import ClusterHistory, PodFailure, PodRejection, Workload
+from exporter.cluster.scheduling.keeping.node_chunks import NodeChunk, chunks_of_nodes
+from exporter.cluster.scheduling.keeping.node_sums import NodeSums
+from exporter.cluster.scheduling.keeping.pod_chunks import PodChunk, by_name, chunks_of
+from exporter.cluster.scheduling.keeping.waits import WaitGroup, Waits
+from exporter.cluster.scheduling.nodes.device_claims import DeviceObjects, offered, with_claims
+from exporter.cluster.scheduling.nodes.free_capacity import Requested, requested
+from exporter.cluster.scheduling.reasons.admission import with_admission
+from exporter.cluster.scheduling.reasons.pending_pods import ClusterObjects, PendingPod, pending_pods
 from exporter.gpu_names import GpuResources
 
 _CONTROLLERS = ("replicasets", "statefulsets", "daemonsets", "jobs", "workloads")

@@ -9,7 +9,7 @@ import promql_parser
 import pytest
 
 from exporter import cli
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.flags.table import COMMANDS
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import yaml
 
 from exporter.cluster.kubernetes.watching.permissions import LEASE_PARTS, WATCHED
 from exporter.cluster.metrics.families import METRICS
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from scripts.permissions import OUTPUTS
 
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from exporter.cluster.scheduling.blocked_work import BlockedWork, blocked_work
+from exporter.cluster.scheduling.reasons.blocked_work import BlockedWork, blocked_work
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
 from exporter.identity_labels import NAMESPACE, namespace_labels

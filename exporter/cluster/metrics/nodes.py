@@ -7,8 +7,8 @@ from exporter.cluster.config import NODE_NAMES, Keys, SeriesLimits
 from exporter.cluster.kubernetes.nodes.metadata_labels import node_values
 from exporter.cluster.kubernetes.objects.records import Amounts, Node
 from exporter.cluster.metrics.limits import most_first
-from exporter.cluster.scheduling.free_capacity import schedulable, with_claimable
-from exporter.cluster.scheduling.node_chunks import NodeChunk
+from exporter.cluster.scheduling.keeping.node_chunks import NodeChunk
+from exporter.cluster.scheduling.nodes.free_capacity import schedulable, with_claimable
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
 from exporter.metric import Chunk, ChunkedFamily, Kind, Metric, Sample, metric

@@ -7,9 +7,9 @@ from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.objects.records import Pod
 from exporter.cluster.metrics.limits import fairest
 from exporter.cluster.metrics.pods import labels_of
-from exporter.cluster.scheduling.history import Workload, workload_of
-from exporter.cluster.scheduling.node_selection import demanded_model
-from exporter.cluster.scheduling.pending_pods import PendingPod, unknown_texts
+from exporter.cluster.scheduling.keeping.history import Workload, workload_of
+from exporter.cluster.scheduling.nodes.node_selection import demanded_model
+from exporter.cluster.scheduling.reasons.pending_pods import PendingPod, unknown_texts
 from exporter.cluster.view import ClusterView
 from exporter.gpu_names import resource_label
 from exporter.identity_labels import NAMESPACE, POD, WORKLOAD, namespace_labels, workload_labels

@@ -18,8 +18,8 @@ from exporter.cluster.kubernetes.objects.overrides import (
 )
 from exporter.cluster.kubernetes.objects.records import Overrides, Pod
 from exporter.cluster.metrics.limits import fairest
-from exporter.cluster.scheduling.pod_chunks import PodChunk, by_name, chunks_of
-from exporter.cluster.scheduling.waits import BOUNDS
+from exporter.cluster.scheduling.keeping.pod_chunks import PodChunk, by_name, chunks_of
+from exporter.cluster.scheduling.keeping.waits import BOUNDS
 from exporter.cluster.view import ClusterView
 from exporter.identity_labels import NAMESPACE, POD, WORKLOAD, namespace_labels, pod_labels, pod_values
 from exporter.metric import (

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from exporter.cluster.kubernetes.nodes.node_detail import node_detail
 from exporter.cluster.kubernetes.objects.records import Node
 from exporter.cluster.kubernetes.pods.pod_detail import detail
-from exporter.cluster.scheduling.node_links import REMEDIES, NodeLink, first_broken, links
-from exporter.cluster.scheduling.node_selection import taint_text
-from exporter.cluster.scheduling.node_signals import Signal, signals, taint_signals
+from exporter.cluster.scheduling.explaining.node_links import REMEDIES, NodeLink, first_broken, links
+from exporter.cluster.scheduling.explaining.node_signals import Signal, signals, taint_signals
+from exporter.cluster.scheduling.nodes.node_selection import taint_text
 from exporter.cluster.view import ClusterView
 from exporter.commands.explain.sources import ObjectSource
 from exporter.commands.explain.text import as_json, lines, not_seen_text

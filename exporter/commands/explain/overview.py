@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from exporter.cluster.scheduling.blocked_work import blocked_work
-from exporter.cluster.scheduling.capacity import Capacity, capacities
-from exporter.cluster.scheduling.overview import PendingWork, pending_work
+from exporter.cluster.scheduling.explaining.overview import PendingWork, pending_work
+from exporter.cluster.scheduling.nodes.capacity import Capacity, capacities
+from exporter.cluster.scheduling.reasons.blocked_work import blocked_work
 from exporter.cluster.view import ClusterView
 from exporter.commands.explain.sources import ObjectSource
 from exporter.commands.explain.text import amounts, as_json, lines, not_seen_text

@@ -6,11 +6,11 @@ from dataclasses import replace
 from exporter.cluster.kubernetes.converting.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS, events_about
 from exporter.cluster.kubernetes.objects.records import Pod
 from exporter.cluster.kubernetes.pods.pod_detail import detail
-from exporter.cluster.scheduling.explanation import Explanation, explain
-from exporter.cluster.scheduling.pending_pods import PendingPod
-from exporter.cluster.scheduling.pending_reason import PendingReason
-from exporter.cluster.scheduling.spec_review import SpecFinding
-from exporter.cluster.scheduling.start_findings import StartFinding, start_findings
+from exporter.cluster.scheduling.explaining.explanation import Explanation, explain
+from exporter.cluster.scheduling.explaining.spec_review import SpecFinding
+from exporter.cluster.scheduling.explaining.start_findings import StartFinding, start_findings
+from exporter.cluster.scheduling.reasons.pending_pods import PendingPod
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.cluster.view import ClusterView, objects_of
 from exporter.commands.explain.overview import capacity_facts, capacity_text
 from exporter.commands.explain.past.explainer import PastExplainer, PastFindings

@@ -7,9 +7,9 @@ from exporter.cluster.kubernetes.converting.events import events_about
 from exporter.cluster.kubernetes.objects import wire
 from exporter.cluster.kubernetes.objects.records import Pod
 from exporter.cluster.kubernetes.pods.pod_detail import detail
-from exporter.cluster.scheduling.device_claims import with_claims
-from exporter.cluster.scheduling.free_capacity import node_groups, requested
-from exporter.cluster.scheduling.spec_review import PodReview, SpecFinding, review
+from exporter.cluster.scheduling.explaining.spec_review import PodReview, SpecFinding, review
+from exporter.cluster.scheduling.nodes.device_claims import with_claims
+from exporter.cluster.scheduling.nodes.free_capacity import node_groups, requested
 from exporter.cluster.view import ClusterView
 from exporter.commands.explain.sources import RawObject
 

@@ -15,7 +15,7 @@ from exporter.cluster.kubernetes.watching.kinds import ObjectKind, object_kinds
 from exporter.cluster.kubernetes.watching.listing import pages
 from exporter.cluster.kubernetes.watching.reasons import WatchReason
 from exporter.cluster.kubernetes.watching.store import ObjectStore, StoreView
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
 from exporter.cluster.view import ClusterView, view_of, with_pending
 from exporter.config import Arguments, ConfigError
 from exporter.gpu_names import GpuResources

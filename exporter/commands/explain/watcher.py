@@ -12,8 +12,8 @@ from prometheus_client.samples import Sample
 from exporter.cluster.metrics.leadership import LEADER
 from exporter.cluster.metrics.nodes import ALLOCATABLE, FREE, SCHEDULABLE
 from exporter.cluster.metrics.pending import REASON
-from exporter.cluster.scheduling.capacity import Capacity
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.nodes.capacity import Capacity
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.config import ConfigError
 
 _SECONDS = 10.0

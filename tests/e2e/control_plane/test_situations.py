@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from exporter.cli import parse
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.commands.explain.command import run
 from tests.e2e.control_plane import processes
 from tests.e2e.control_plane.situation import made, scheduled

@@ -9,7 +9,7 @@ from exporter.cluster.kubernetes.converting import conversion
 from exporter.cluster.kubernetes.objects import wire
 from exporter.cluster.kubernetes.objects.records import Node, Overrides, Pod
 from exporter.cluster.kubernetes.pods.schedulable_since import with_since
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
 from exporter.cluster.view import ClusterView, with_pending
 from exporter.gpu_names import gpu_resources
 from exporter.metric import Family

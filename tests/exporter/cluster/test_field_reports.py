@@ -4,7 +4,7 @@ import pytest
 
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.metrics.families import families
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
 from exporter.cluster.view import view_of
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, NOW, exposed

@@ -12,8 +12,8 @@ from exporter.cluster.kubernetes.converting.devices import DeviceClass
 from exporter.cluster.kubernetes.objects.records import Load, Node, OtherPod, Overrides, Pod
 from exporter.cluster.metrics import capacity, nodes, pods
 from exporter.cluster.metrics.families import families
-from exporter.cluster.scheduling.device_claims import DeviceCount, DeviceObjects
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
+from exporter.cluster.scheduling.nodes.device_claims import DeviceCount, DeviceObjects
 from exporter.cluster.view import with_pending
 from exporter.exposition.kept_pieces import KeptPieces
 from exporter.exposition.render import render

@@ -13,8 +13,8 @@ import pytest
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.watching.permissions import WATCHED
 from exporter.cluster.pipeline import ClusterPipeline
-from exporter.cluster.scheduling.message import parse
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.message import parse
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from simulators.api_server import SimulatedApiServer
 from tests.exporter.cluster.fixture import GPUS
 from tests.waiting import until

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from exporter.cluster.kubernetes.watching.kinds import object_kinds
-from exporter.cluster.scheduling.blocked_work import blocked_work
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
+from exporter.cluster.scheduling.reasons.blocked_work import blocked_work
 from exporter.cluster.view import view_of
 from tests.exporter.cluster.fixture import GPUS
 from tests.exporter.cluster.store_views import listed

@@ -13,7 +13,7 @@ from exporter.cluster.leadership.reasons import LEASE_SOURCE, LeaseReason
 from exporter.cluster.metrics.families import families
 from exporter.cluster.metrics.leadership import leader_family
 from exporter.cluster.metrics.pending import DEVICES, PODS, REASON
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.cluster.status import cluster_page
 from exporter.collection_loop import Collected
 from exporter.metric import Family, Kind, Labels

@@ -10,7 +10,7 @@ from exporter.cluster.config import ClusterConfig
 from exporter.cluster.kubernetes.objects.overrides import EXEMPTION, MAINTENANCE, THRESHOLD, WORKLOAD_CLASS, malformed
 from exporter.cluster.kubernetes.objects.records import Namespace
 from exporter.cluster.metrics.families import families
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
 from exporter.cluster.view import view_of
 from exporter.exposition.render import render
 from exporter.log import LogfmtFormatter, OnceLog

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.reason import find_reason
 from exporter.snapshot import Snapshot, SourceHealth, SourceProblem
 from exporter.status_page.content import MAX_ROWS, Cell, Mark, StatusPage, absent, table, text

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.cluster.status import cluster_page
 from exporter.collection_loop import Collected
 from exporter.status_page.content import StatusPage, table, text

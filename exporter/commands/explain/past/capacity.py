@@ -5,8 +5,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from exporter.cluster.kubernetes.objects.records import Pod
-from exporter.cluster.scheduling.node_selection import ANY_MODEL, demanded_model
-from exporter.cluster.scheduling.waits import size_of
+from exporter.cluster.scheduling.keeping.waits import size_of
+from exporter.cluster.scheduling.nodes.node_selection import ANY_MODEL, demanded_model
 from exporter.commands.explain.past import queries
 from exporter.commands.prometheus.client import PrometheusClient
 from exporter.commands.prometheus.expression import cluster_pattern, exactly, filled

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 
 from exporter.cluster.kubernetes.objects.records import Amounts, Pod
-from exporter.cluster.scheduling.node_selection import available, selected, tolerated
+from exporter.cluster.scheduling.nodes.node_selection import available, selected, tolerated
 from exporter.cluster.view import ClusterView
 from exporter.commands.explain.past.activity import DeviceActivity, PodActivity, pod_activity
 from exporter.commands.explain.past.capacity import IdleGpus, PastWaits, idle_gpus, past_waits

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from exporter.cluster.kubernetes.converting.node_pools import WireNodePool, node_pool
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
 from exporter.cluster.view import view_of
 from tests.exporter.cluster.fixture import GPUS, NOW
 from tests.exporter.cluster.store_views import listed

@@ -6,8 +6,8 @@ import pytest
 
 from exporter.cluster.kubernetes.objects.records import ResourceQuota
 from exporter.cluster.metrics.capacity import capacity_families
-from exporter.cluster.scheduling.capacity import capacities
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
+from exporter.cluster.scheduling.nodes.capacity import capacities
 from exporter.cluster.view import view_of
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, NOW, exposed, view

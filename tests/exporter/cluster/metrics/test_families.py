@@ -16,8 +16,8 @@ from exporter.cluster.kubernetes.watching.store import StoreView
 from exporter.cluster.metrics.families import METRICS, families
 from exporter.cluster.metrics.leadership import LEADER
 from exporter.cluster.prices.price import Price, PriceList, PricesInUse
-from exporter.cluster.scheduling.history import ClusterHistory
-from exporter.cluster.scheduling.waits import Waits
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.waits import Waits
 from exporter.cluster.view import with_pending
 from exporter.identity_labels import POD
 from exporter.metric import Kind

@@ -10,7 +10,7 @@ from exporter.cluster.config import ClusterConfig, SeriesLimits
 from exporter.cluster.kubernetes.objects.records import Overrides
 from exporter.cluster.metrics.families import families
 from exporter.cluster.metrics.pods import INFO, LOW_UTILIZATION_THRESHOLD, PHASE, POD_EXEMPTION, START
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
 from exporter.cluster.view import with_pending
 from exporter.exposition.kept_pieces import KeptPieces
 from exporter.exposition.render import render

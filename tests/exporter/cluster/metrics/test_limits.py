@@ -9,7 +9,7 @@ from exporter.cluster.kubernetes.objects.records import Overrides, ResourceQuota
 from exporter.cluster.metrics.families import METRICS, families
 from exporter.cluster.metrics.limits import fairest, limited
 from exporter.cluster.metrics.pods import WAIT
-from exporter.cluster.scheduling.waits import Waits
+from exporter.cluster.scheduling.keeping.waits import Waits
 from exporter.identity_labels import namespace_labels
 from exporter.metric import Family, Kind, metric
 from simulators import objects

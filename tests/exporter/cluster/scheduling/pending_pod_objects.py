@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from exporter.cluster.scheduling.cluster_state import ClusterState
-from exporter.cluster.scheduling.device_claims import DeviceObjects
-from exporter.cluster.scheduling.free_capacity import node_groups, requested
-from exporter.cluster.scheduling.verdict import pending_reason
+from exporter.cluster.scheduling.nodes.device_claims import DeviceObjects
+from exporter.cluster.scheduling.nodes.free_capacity import node_groups, requested
+from exporter.cluster.scheduling.reasons.cluster_state import ClusterState
+from exporter.cluster.scheduling.reasons.verdict import pending_reason
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, NOW, node, pod
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
 from exporter.cluster.view import view_of
 from simulators import objects
 from tests.exporter.cluster.autoscaler import GKE, config_map, group, text_status, yaml_status

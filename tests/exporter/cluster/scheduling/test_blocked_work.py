@@ -3,8 +3,8 @@
 import pytest
 
 from exporter.cluster.metrics.blocked_work import blocked_work_families
-from exporter.cluster.scheduling.blocked_work import blocked_work
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
+from exporter.cluster.scheduling.reasons.blocked_work import blocked_work
 from exporter.cluster.view import view_of
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, NOW, exposed

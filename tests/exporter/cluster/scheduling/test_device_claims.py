@@ -8,8 +8,8 @@ import pytest
 
 from exporter.cluster.kubernetes.watching.kinds import object_kinds
 from exporter.cluster.metrics.nodes import node_families
-from exporter.cluster.scheduling.history import ClusterHistory
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.cluster.view import view_of
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, NOW, exposed

@@ -2,8 +2,8 @@
 
 import pytest
 
-from exporter.cluster.scheduling.node_selection import demanded_model
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.nodes.node_selection import demanded_model
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from simulators import objects
 from tests.exporter.cluster.fixture import NOW, pod, view
 from tests.exporter.cluster.scheduling.pending_pod_objects import (

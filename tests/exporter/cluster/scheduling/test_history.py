@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import msgspec
 
-from exporter.cluster.scheduling.history import ClusterHistory, LostNodes
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.keeping.history import ClusterHistory, LostNodes
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.cluster.view import with_pending
 from simulators import objects
 from tests.exporter.cluster.fixture import NOW, node, pod, view

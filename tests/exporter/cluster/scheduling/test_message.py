@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.cluster.scheduling.message import parse
-from exporter.cluster.scheduling.wordings import ANYWHERE, PLUGINS, STARTS, Cause
+from exporter.cluster.scheduling.reasons.message import parse
+from exporter.cluster.scheduling.reasons.wordings import ANYWHERE, PLUGINS, STARTS, Cause
 from exporter.gpu_names import gpu_resources
 
 GPUS = gpu_resources()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.cluster.kubernetes.objects.records import Overrides, Pod
-from exporter.cluster.scheduling.pod_chunks import AVERAGE, MOST, PodChunks, by_name, chunks_of
+from exporter.cluster.scheduling.keeping.pod_chunks import AVERAGE, MOST, PodChunks, by_name, chunks_of
 
 COUNT = 20 * AVERAGE
 THRESHOLD = Overrides(threshold="10pct")

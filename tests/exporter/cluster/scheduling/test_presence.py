@@ -3,7 +3,7 @@
 from exporter.cluster.config import ClusterConfig
 from exporter.cluster.metrics.pending import pending_families
 from exporter.cluster.metrics.pods import failure_family, wait_family
-from exporter.cluster.scheduling.history import ClusterHistory, Presence
+from exporter.cluster.scheduling.keeping.history import ClusterHistory, Presence
 from exporter.cluster.view import view_of
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, NOW, exposed

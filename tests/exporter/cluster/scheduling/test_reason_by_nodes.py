@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from simulators import objects
 from tests.exporter.cluster.scheduling.pending_pod_objects import (
     A100,

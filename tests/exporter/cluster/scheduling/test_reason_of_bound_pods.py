@@ -3,8 +3,8 @@
 import pytest
 
 from exporter.cluster.kubernetes.converting.events import Event
-from exporter.cluster.scheduling.pending_pods import ClusterObjects, pending_pods
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.pending_pods import ClusterObjects, pending_pods
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, NOW, node, pod
 from tests.exporter.cluster.scheduling.pending_pod_objects import A100, FULL, GPU, POD, reason_of, unschedulable

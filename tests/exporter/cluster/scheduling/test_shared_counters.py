@@ -7,7 +7,7 @@ import pytest
 from exporter.cluster.kubernetes.converting.devices import ClaimableDevice, ResourceSlice
 from exporter.cluster.kubernetes.watching.kinds import object_kinds
 from exporter.cluster.metrics.nodes import node_families
-from exporter.cluster.scheduling.shared_counters import after, fitting, shared
+from exporter.cluster.scheduling.nodes.shared_counters import after, fitting, shared
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, exposed
 from tests.exporter.cluster.scheduling.test_device_claims import (

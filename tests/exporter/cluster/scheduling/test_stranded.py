@@ -3,7 +3,7 @@
 import pytest
 
 from exporter.cluster.metrics.capacity import capacity_families
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
 from exporter.cluster.view import view_of
 from simulators import objects
 from tests.exporter.cluster.fixture import GPUS, NOW, exposed

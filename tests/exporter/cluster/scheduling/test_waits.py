@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from exporter.cluster.scheduling.waits import BOUNDS, SchedulingWaits
+from exporter.cluster.scheduling.keeping.waits import BOUNDS, SchedulingWaits
 from simulators import objects
 from tests.exporter.cluster.fixture import NOW, pod
 

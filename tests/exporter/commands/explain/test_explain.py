@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from exporter.cli import parse
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 from exporter.commands.explain.command import report, run
 from exporter.commands.explain.sources import FileSource
 from exporter.config import ConfigError

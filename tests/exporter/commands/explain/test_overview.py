@@ -2,7 +2,7 @@
 
 import json
 
-from exporter.cluster.scheduling.history import ClusterHistory
+from exporter.cluster.scheduling.keeping.history import ClusterHistory
 from exporter.cluster.view import view_of
 from exporter.commands.explain.overview import overview
 from exporter.commands.explain.sources import FileSource

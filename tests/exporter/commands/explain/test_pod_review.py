@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from exporter.cluster.scheduling.spec_review import MISTAKES
+from exporter.cluster.scheduling.explaining.spec_review import MISTAKES
 from exporter.commands.explain.command import report
 from exporter.commands.explain.sources import FileSource
 from exporter.config import ConfigError

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from exporter.cluster.scheduling.node_selection import PRODUCT
+from exporter.cluster.scheduling.nodes.node_selection import PRODUCT
 from simulators import objects
 from tests.exporter.cluster.fixture import NOW
 from tests.exporter.commands.explain.past.pods import device, explained

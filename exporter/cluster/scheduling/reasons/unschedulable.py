@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from exporter.cluster.kubernetes.converting.events import NOMINATED, NOT_TRIGGERED_SCALE_UP, TRIGGERED_SCALE_UP
 from exporter.cluster.kubernetes.objects.records import Pod
-from exporter.cluster.scheduling.cluster_state import ClusterState, last_word, may_wait_for_nodes
-from exporter.cluster.scheduling.message import Message
-from exporter.cluster.scheduling.node_fit import Fit, fit
-from exporter.cluster.scheduling.node_selection import by_name
-from exporter.cluster.scheduling.pending_reason import PendingReason
-from exporter.cluster.scheduling.wordings import Cause
+from exporter.cluster.scheduling.nodes.node_fit import Fit, fit
+from exporter.cluster.scheduling.nodes.node_selection import by_name
+from exporter.cluster.scheduling.reasons.cluster_state import ClusterState, last_word, may_wait_for_nodes
+from exporter.cluster.scheduling.reasons.message import Message
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.wordings import Cause
 from exporter.gpu_names import GPU_FRACTION, WHOLE_GPU
 
 _LARGEST_NODE = 16

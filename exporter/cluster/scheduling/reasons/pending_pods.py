@@ -9,13 +9,13 @@ import msgspec
 from exporter.cluster.kubernetes.converting.autoscaler_status import AutoscalerStatus
 from exporter.cluster.kubernetes.converting.events import Event, events_about
 from exporter.cluster.kubernetes.objects.records import Node, Pod
-from exporter.cluster.scheduling.autoscaled import can_come, coming, current, failed_groups
-from exporter.cluster.scheduling.cluster_state import ClusterState
-from exporter.cluster.scheduling.device_claims import DeviceObjects
-from exporter.cluster.scheduling.free_capacity import NodeDevices, NodeGroup, Requested, node_groups, requested
-from exporter.cluster.scheduling.node_selection import by_name
-from exporter.cluster.scheduling.pending_reason import PendingReason
-from exporter.cluster.scheduling.verdict import message_of, pending_reason, waits_for_gang
+from exporter.cluster.scheduling.nodes.device_claims import DeviceObjects
+from exporter.cluster.scheduling.nodes.free_capacity import NodeDevices, NodeGroup, Requested, node_groups, requested
+from exporter.cluster.scheduling.nodes.node_selection import by_name
+from exporter.cluster.scheduling.reasons.autoscaled import can_come, coming, current, failed_groups
+from exporter.cluster.scheduling.reasons.cluster_state import ClusterState
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.verdict import message_of, pending_reason, waits_for_gang
 from exporter.gpu_names import GpuResources
 
 _MAX_COMPARISONS = 200_000

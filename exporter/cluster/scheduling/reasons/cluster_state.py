@@ -11,7 +11,7 @@ from exporter.cluster.kubernetes.converting.events import (
     events_about,
 )
 from exporter.cluster.kubernetes.objects.records import Pod
-from exporter.cluster.scheduling.free_capacity import NodeGroup
+from exporter.cluster.scheduling.nodes.free_capacity import NodeGroup
 from exporter.gpu_names import GpuResources
 
 SCALE_UP_SECONDS = 900.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from exporter.cluster.kubernetes.converting.controllers import Controller
 from exporter.cluster.kubernetes.converting.events import FAILED_CREATE, Event, events_about
 from exporter.cluster.kubernetes.objects.records import Amounts
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 
 _QUOTA_WORDS = ("exceeded quota", "failed quota", "insufficient quota", "ElasticQuota")
 """How the API server's quota rejects a pod."""

@@ -7,11 +7,11 @@ names. What can never be met comes before what is short now.
 
 from exporter.cluster.kubernetes.converting.events import CLAIM_EVENTS, SANDBOX_EVENTS, VOLUME_EVENTS, events_about
 from exporter.cluster.kubernetes.objects.records import Pod
-from exporter.cluster.scheduling.cluster_state import ClusterState
-from exporter.cluster.scheduling.message import Message, parse
-from exporter.cluster.scheduling.pending_reason import PendingReason
-from exporter.cluster.scheduling.unschedulable import unschedulable
-from exporter.cluster.scheduling.wordings import Cause
+from exporter.cluster.scheduling.reasons.cluster_state import ClusterState
+from exporter.cluster.scheduling.reasons.message import Message, parse
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.unschedulable import unschedulable
+from exporter.cluster.scheduling.reasons.wordings import Cause
 from exporter.gpu_names import GpuResources
 
 _REPEATED_SECONDS = 600.0

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from exporter.cluster.scheduling.wordings import ANYWHERE, KAI_RESOURCES, PLUGINS, STARTS, Cause
+from exporter.cluster.scheduling.reasons.wordings import ANYWHERE, KAI_RESOURCES, PLUGINS, STARTS, Cause
 from exporter.gpu_names import GpuResources, share_of
 
 _HEAD = re.compile(r"(?:\d+/\d+|all) nodes are (?:un)?available: ?|nodes with enough resources were found: ?", re.ASCII)

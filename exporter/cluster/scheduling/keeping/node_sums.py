@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from exporter.cluster.kubernetes.objects.records import Load, OtherPod, Pod
-from exporter.cluster.scheduling.free_capacity import Requested, requested
-from exporter.cluster.scheduling.stranded import loads
+from exporter.cluster.scheduling.nodes.free_capacity import Requested, requested
+from exporter.cluster.scheduling.nodes.stranded import loads
 
 R = TypeVar("R", Pod, OtherPod)
 K = TypeVar("K")

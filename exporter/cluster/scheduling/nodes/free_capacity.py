@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 from exporter.cluster.kubernetes.nodes.node_description import MIG_CONFIG, MIG_STATE, REPARTITIONING, labeled_devices
 from exporter.cluster.kubernetes.objects.records import Amounts, Node, Pod, Taint
-from exporter.cluster.scheduling.device_claims import DeviceCount, DeviceObjects
-from exporter.cluster.scheduling.node_selection import by_name, keys_of
+from exporter.cluster.scheduling.nodes.device_claims import DeviceCount, DeviceObjects
+from exporter.cluster.scheduling.nodes.node_selection import by_name, keys_of
 from exporter.gpu_names import WHOLE_GPU, is_gpu_class
 
 Requested = Mapping[tuple[str, str], int]

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
 from exporter.cluster.kubernetes.objects.records import Amounts, Pod
-from exporter.cluster.scheduling.free_capacity import NodeDevices, NodeGroup
-from exporter.cluster.scheduling.node_selection import available, selected, tolerated
+from exporter.cluster.scheduling.nodes.free_capacity import NodeDevices, NodeGroup
+from exporter.cluster.scheduling.nodes.node_selection import available, selected, tolerated
 
 
 class Fit(Enum):

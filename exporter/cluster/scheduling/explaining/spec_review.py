@@ -14,9 +14,9 @@ from exporter.cluster.kubernetes.nodes.node_description import MODEL_LABELS
 from exporter.cluster.kubernetes.objects import quantity
 from exporter.cluster.kubernetes.objects.records import Node, Pod, SelectorRequirement
 from exporter.cluster.kubernetes.pods.pod_detail import DetailedContainer, PodDetail
-from exporter.cluster.scheduling.free_capacity import NodeGroup
-from exporter.cluster.scheduling.node_fit import Fit, fit
-from exporter.cluster.scheduling.node_selection import (
+from exporter.cluster.scheduling.nodes.free_capacity import NodeGroup
+from exporter.cluster.scheduling.nodes.node_fit import Fit, fit
+from exporter.cluster.scheduling.nodes.node_selection import (
     ANY_MODEL,
     demanded_model,
     keys_of,

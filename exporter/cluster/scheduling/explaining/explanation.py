@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from exporter.cluster.kubernetes.objects.records import Amounts, Node, Pod
-from exporter.cluster.scheduling.free_capacity import NodeDevices, NodeGroup, node_groups, requested
-from exporter.cluster.scheduling.node_fit import Fit, fit
-from exporter.cluster.scheduling.node_selection import available, taint_text, untolerated
-from exporter.cluster.scheduling.pending_pods import ClusterObjects, PendingPod
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.nodes.free_capacity import NodeDevices, NodeGroup, node_groups, requested
+from exporter.cluster.scheduling.nodes.node_fit import Fit, fit
+from exporter.cluster.scheduling.nodes.node_selection import available, taint_text, untolerated
+from exporter.cluster.scheduling.reasons.pending_pods import ClusterObjects, PendingPod
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 
 _ORDER = (
     Fit.ROOM,

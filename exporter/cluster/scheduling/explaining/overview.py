@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from exporter.cluster.kubernetes.objects.records import Amounts
-from exporter.cluster.scheduling.blocked_work import BlockedWork
-from exporter.cluster.scheduling.pending_pods import PendingPod
-from exporter.cluster.scheduling.pending_reason import PendingReason
+from exporter.cluster.scheduling.reasons.blocked_work import BlockedWork
+from exporter.cluster.scheduling.reasons.pending_pods import PendingPod
+from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
 
 
 @dataclass(frozen=True, slots=True)

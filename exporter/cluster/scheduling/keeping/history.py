@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from exporter.cluster.kubernetes.objects.records import Node, Pod
-from exporter.cluster.scheduling.node_chunks import NodeChunks
-from exporter.cluster.scheduling.node_sums import NodeSums
-from exporter.cluster.scheduling.pending_pods import PendingPod
-from exporter.cluster.scheduling.pod_chunks import PodChunks
-from exporter.cluster.scheduling.waits import SchedulingWaits
+from exporter.cluster.scheduling.keeping.node_chunks import NodeChunks
+from exporter.cluster.scheduling.keeping.node_sums import NodeSums
+from exporter.cluster.scheduling.keeping.pod_chunks import PodChunks
+from exporter.cluster.scheduling.keeping.waits import SchedulingWaits
+from exporter.cluster.scheduling.reasons.pending_pods import PendingPod
 
 Workload = tuple[str, str, str]
 """(namespace, name, type)."""

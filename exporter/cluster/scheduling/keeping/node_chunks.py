@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from exporter.cluster.kubernetes.objects.records import Amounts, Node
-from exporter.cluster.scheduling.capacity import Capacity, capacities
-from exporter.cluster.scheduling.device_claims import DeviceCount, DeviceObjects
-from exporter.cluster.scheduling.free_capacity import NodeDevices, devices_of, free_on, with_claimable
-from exporter.cluster.scheduling.node_sums import TakenOnNodes
-from exporter.cluster.scheduling.pod_chunks import parts
-from exporter.cluster.scheduling.stranded import StrandedGpus, stranded
+from exporter.cluster.scheduling.keeping.node_sums import TakenOnNodes
+from exporter.cluster.scheduling.keeping.pod_chunks import parts
+from exporter.cluster.scheduling.nodes.capacity import Capacity, capacities
+from exporter.cluster.scheduling.nodes.device_claims import DeviceCount, DeviceObjects
+from exporter.cluster.scheduling.nodes.free_capacity import NodeDevices, devices_of, free_on, with_claimable
+from exporter.cluster.scheduling.nodes.stranded import StrandedGpus, stranded
 
 Claimable = tuple[DeviceCount, ...]
 

@@ -9,7 +9,7 @@ import msgspec
 
 from exporter.cluster.kubernetes.converting.devices import ClaimableDevice, DeviceClass, ResourceClaim, ResourceSlice
 from exporter.cluster.kubernetes.objects.records import Amounts, Pod, PodClaim
-from exporter.cluster.scheduling.shared_counters import DeviceOfSlice, Shared, after, fitting, shared
+from exporter.cluster.scheduling.nodes.shared_counters import DeviceOfSlice, Shared, after, fitting, shared
 from exporter.gpu_names import is_gpu_class
 
 UNKNOWN_CLASS = "resourceclaim"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from exporter.cluster.kubernetes.objects.records import Node
-from exporter.cluster.scheduling.device_claims import DeviceCount
-from exporter.cluster.scheduling.free_capacity import Requested, free_on, schedulable, with_claimable
+from exporter.cluster.scheduling.nodes.device_claims import DeviceCount
+from exporter.cluster.scheduling.nodes.free_capacity import Requested, free_on, schedulable, with_claimable
 
 
 @dataclass(frozen=True, slots=True)

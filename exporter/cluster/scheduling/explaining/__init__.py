@@ -1,0 +1,1 @@
+"""What commands tell of pods and nodes beyond the reason."""

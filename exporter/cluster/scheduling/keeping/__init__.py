@@ -1,0 +1,1 @@
+"""What is kept from one collection to the next."""

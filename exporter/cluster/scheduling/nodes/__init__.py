@@ -1,0 +1,1 @@
+"""What nodes have for pods, and which of them a pod could use."""

@@ -1,0 +1,1 @@
+"""Why pods are pending: from the scheduler's message, and from what nodes have."""
