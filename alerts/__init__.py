@@ -5,7 +5,7 @@ Each group of rules is a constant GROUP of a module, or one of its GROUPS. `adap
 """
 
 from alerts.adapters import dcgm_exporter, kube_state_metrics
-from alerts.alerting import efficiency, exporters, pending, rules_health, watcher
+from alerts.alerting import efficiency, exporters, idle, pending, rules_health, watcher
 from alerts.recorded import capacity, clusters, namespaces, nodes, pod_states, pods, reports, thresholds, workloads
 from alerts.recorded import exporters as recorded_exporters
 from alerts.rules.rule import Group
@@ -26,6 +26,7 @@ GROUPS: tuple[Group, ...] = (
     capacity.GROUP,
     reports.GROUP,
     efficiency.GROUP,
+    idle.GROUP,
     pending.GROUP,
     recorded_exporters.GROUP,
     exporters.GROUP,

@@ -27,6 +27,7 @@ FOREIGN = {
     "prometheus_rule_evaluation_failures_total": {"rule_group"},
     "global:gpugauge_threshold_override:value": {"alert"},
     "kube_pod_start_time": {"namespace", "pod"},
+    "kube_pod_owner": {"namespace", "pod", "owner_kind", "owner_name", "owner_is_controller"},
     "kube_pod_status_phase": {"namespace", "pod", "phase"},
     "kube_pod_container_status_restarts_total": {"namespace", "pod", "container"},
     "container_cpu_cfs_throttled_periods_total": {"namespace", "pod", "container"},
@@ -137,7 +138,7 @@ def test_an_expression_selects_only_series_and_labels_that_exist(where):
 
 @pytest.mark.parametrize("where", sorted(ALL))
 def test_an_expression_groups_only_by_labels_that_something_sets(where):
-    known = DCGM | TARGET | COPIED | ALERT | {label for labels in EXPOSED.values() for label in labels}
+    known = DCGM | TARGET | COPIED | ALERT | {"le"}.union(*EXPOSED.values(), *FOREIGN.values())
     assert grouping_labels(ALL[where]) <= known
 
 

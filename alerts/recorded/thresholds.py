@@ -40,6 +40,9 @@ THRESHOLDS = (
         IDLE,
         "share of time below which a GPU is idle; not 0, because on some systems engine activity never falls to 0",
     ),
+    Threshold("GPUPodIdleSecondsOfTraining", 7200, "seconds that a pod of workload class training may be idle"),
+    Threshold("GPUPodIdleSecondsOfInteractive", 7200, "seconds that a pod of workload class interactive may be idle"),
+    Threshold("GPUPodIdleSecondsOfServing", 86400, "seconds that a pod of workload class serving may be idle"),
     Threshold(
         "GPUWorkloadPending",
         PENDING_SECONDS,

@@ -90,6 +90,8 @@ class Pod:
     """The priority class of the pod, as each watcher exposes it."""
     exposed_workload: str = ""
     """The workload, where the node exporter exposes it on the allocation."""
+    job: str = ""
+    """The workload, where it is not the pod's own."""
     watched: str = ""
     """When a watcher exposes the pod, as samples of 1; empty for always."""
     owner: tuple[str, str] | None = None
@@ -146,7 +148,7 @@ class Node:
         if pod.exposed_workload and self.flavor.own:
             workload, kind = pod.exposed_workload, "CronJob"
         if pod.watchers:
-            workload, kind = f"job-{pod.name}", "Job"
+            workload, kind = pod.job or f"job-{pod.name}", "Job"
         return {"pod": pod.name, "node": self.node, "workload": workload, "workload_type": kind}
 
     def target(self, flavor: Flavor, suffix: str = "") -> dict[str, str]:
@@ -187,7 +189,7 @@ class Node:
 
     def _watch(self, pod: Pod, number: int) -> None:
         ids = {"namespace": self.namespace, "pod": pod.name, "gpu_namespace": self.namespace, "gpu_pod": pod.name}
-        owner = {"node": self.node, "workload": f"job-{pod.name}", "workload_type": "Job"}
+        owner = {"node": self.node, "workload": pod.job or f"job-{pod.name}", "workload_type": "Job"}
         owner |= {"workload_class": pod.workload_class, "priority_class": pod.priorities[number]}
         while_watched = pod.watched or always(1)
         for uid, values in pod.uids:
