@@ -5,7 +5,7 @@ Each group of rules is a constant GROUP of a module, or one of its GROUPS. `adap
 """
 
 from alerts.adapters import dcgm_exporter, kube_state_metrics
-from alerts.alerting import efficiency, exporters, idle, pending, rules_health, watcher
+from alerts.alerting import efficiency, exporters, idle, lost_gpus, pending, rules_health, thermal, watcher, xids
 from alerts.recorded import capacity, clusters, namespaces, nodes, pod_states, pods, reports, thresholds, workloads
 from alerts.recorded import exporters as recorded_exporters
 from alerts.rules.rule import Group
@@ -32,5 +32,8 @@ GROUPS: tuple[Group, ...] = (
     exporters.GROUP,
     watcher.GROUP,
     rules_health.GROUP,
+    lost_gpus.GROUP,
+    xids.GROUP,
+    thermal.GROUP,
 )
 """Every group, each after the groups whose series it reads."""

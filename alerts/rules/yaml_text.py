@@ -21,4 +21,11 @@ LiteralDumper.add_representer(str, _text)
 
 def dump(document: Any) -> str:
     """Return the document as YAML. A text of one line is never folded, so that it can be searched for."""
-    return yaml.dump(document, Dumper=LiteralDumper, sort_keys=False, default_flow_style=False, width=sys.maxsize)
+    return yaml.dump(
+        document,
+        Dumper=LiteralDumper,
+        sort_keys=False,
+        default_flow_style=False,
+        width=sys.maxsize,
+        allow_unicode=True,
+    )

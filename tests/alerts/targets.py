@@ -1,13 +1,19 @@
 """Scrape targets and what they expose, as Prometheus stores it, for tests of alerts that are not on pods."""
 
+from collections.abc import Iterable
+
 from alerts import GROUPS
-from alerts.rules.rule import QUICK_INTERVAL_SECONDS, Alert
+from alerts.alerting import exporters, rules_health, watcher
+from alerts.recorded import exporters as recorded_exporters
+from alerts.rules.rule import QUICK_INTERVAL_SECONDS, Alert, Group
 from alerts.rules.rulefile import labels_of
 from tests.alerts.fleet import stored
 from tests.alerts.promtool import Labels, RuleFixture, dashboard_of, run, write_rules, write_test
 
 NOW = "0+30x1000"
 """A timestamp that is always the time of the scrape."""
+EXPORTERS = (recorded_exporters.GROUP, exporters.GROUP, watcher.GROUP, rules_health.GROUP)
+"""The groups about exporters and watchers: all groups take three times as long."""
 ALERTS = {rule.name: rule for group in GROUPS for rule in group.rules if isinstance(rule, Alert)}
 
 
@@ -54,7 +60,9 @@ def texts(
     fixture.expect_alerts(alert, minute, (every, {**notes, "runbook_url": f"{runbook}#{alert.lower()}"}))
 
 
-def check(tmp_path, *fixtures: RuleFixture, interval: int = QUICK_INTERVAL_SECONDS) -> None:
-    """Run all fixtures with every group of rules in one process."""
-    path = write_test(tmp_path / "test.json", write_rules(tmp_path), fixtures, interval=interval)
+def check(tmp_path, *fixtures: RuleFixture, groups: Iterable[Group] = EXPORTERS) -> None:
+    """Run all fixtures with these groups of rules in one process."""
+    groups = tuple(groups)
+    names = write_rules(tmp_path, groups)
+    path = write_test(tmp_path / "test.json", names, fixtures, groups, interval=QUICK_INTERVAL_SECONDS)
     assert run(path)[path] == ""

@@ -2,9 +2,10 @@
 
 import pytest
 
+from alerts.adapters import dcgm_exporter
 from tests.alerts.fleet import always
 from tests.alerts.promtool import RuleFixture
-from tests.alerts.targets import check, firing, node_target, on_node, on_watcher, texts, watcher_target
+from tests.alerts.targets import EXPORTERS, check, firing, node_target, on_node, on_watcher, texts, watcher_target
 
 pytestmark = pytest.mark.prometheus
 
@@ -115,7 +116,7 @@ def test_f21_the_text_does_not_call_gpus_unknown_that_dcgm_exporter_still_expose
         "The GPU exporter of node node-1 has answered 0 % of the scrapes of the last 10 minutes, or is no scrape "
         "target. Its GPUs are still exposed by dcgm-exporter.",
     )
-    check(tmp_path, fixture)
+    check(tmp_path, fixture, groups=(dcgm_exporter.GROUP, *EXPORTERS))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from alerts import GROUPS
 from tests.alerts.fleet import always
 from tests.alerts.promtool import RuleFixture
 from tests.alerts.targets import NOW, check, firing, node_target, on_watcher, texts, watcher_target
@@ -75,7 +76,7 @@ def test_a_node_whose_devices_dcgm_exporter_exposes_is_not_reported(tmp_path):
             1.0,
         ),
     )
-    check(tmp_path, fixture)
+    check(tmp_path, fixture, groups=GROUPS)
 
 
 def test_a_node_under_maintenance_is_not_reported(tmp_path):
@@ -202,4 +203,4 @@ def test_gpus_without_the_label_that_tells_them_apart_are_reported_and_never_tak
     firing(fixture, "GPUDeviceLabelsMissing", 15, "job", "dcgm-exporter", "gpugauge-node")
     for recorded in ("pod:gpu_busy:ratio", "node:gpus:count", "node:gpu_busy:sum", "gpugauge_device_busy_ratio"):
         fixture.expect(recorded, 15)
-    check(tmp_path, fixture)
+    check(tmp_path, fixture, groups=GROUPS)
