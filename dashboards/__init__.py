@@ -4,7 +4,7 @@ Each dashboard is a module of `boards/` (lower rows of two of them in `breakdown
 panels, `queries.py` has the PromQL that panels share.
 """
 
-from dashboards.boards import capacity, fleet, namespace, node, workload
+from dashboards.boards import capacity, efficiency, fleet, namespace, node, workload
 from dashboards.style import Dashboard
 
 DASHBOARDS: tuple[Dashboard, ...] = (
@@ -13,5 +13,6 @@ DASHBOARDS: tuple[Dashboard, ...] = (
     workload.DASHBOARD,
     namespace.DASHBOARD,
     capacity.DASHBOARD,
+    efficiency.DASHBOARD,
 )
 """Every dashboard. Their uids are an interface: links from elsewhere contain them."""

@@ -143,21 +143,18 @@ def timeline(title: str, description: str, query: Query, states: tuple[ValueStat
     )
 
 
-def table(
-    title: str, description: str, columns: tuple[Column, ...], *exprs: str, sort: str = "", step: str = STEP
-) -> Any:
+def table(title: str, description: str, columns: tuple[Column, ...], *exprs: str, sort: str = "") -> Any:
     """Show instant values, one row for each label set; labels that are no column are left out.
 
     With several expressions, the value of the first is the field `Value #A`, of the second `Value #B`, and so on;
     of a single one it is `Value`. `sort` is the heading of the column whose largest value comes first. Where a column
-    has a link, series need the label `cluster`, because links set it to that of the row. `step` is the smallest that
-    subqueries over the time range have.
+    has a link, series need the label `cluster`, because links set it to that of the row.
     """
     if any(column.link for column in columns):
         columns = (*columns, Column(CLUSTER_OF_LINKS, CLUSTER_OF_LINKS, hidden=True))
         exprs = tuple(with_cluster_of_links(expr) for expr in exprs)
     return grafana.Table(
-        **_head(title, description, step),
+        **_head(title, description),
         targets=_targets(tuple(Query(expr) for expr in exprs), instant=True, format="table"),
         unit=Unit.TEXT.value,
         filterable=True,
@@ -229,8 +226,8 @@ def render(dashboard: Dashboard) -> Json:
     return to_grafana_model(json.loads(json.dumps(raw.to_json_data(), cls=DashboardEncoder)))
 
 
-def _head(title: str, description: str, step: str = STEP) -> Json:
-    return {"title": title, "description": description, "dataSource": DATASOURCE, "interval": step}
+def _head(title: str, description: str) -> Json:
+    return {"title": title, "description": description, "dataSource": DATASOURCE, "interval": STEP}
 
 
 def _targets(queries: tuple[Query, ...], *, instant: bool = False, format: str = "time_series") -> list[Any]:

@@ -32,8 +32,6 @@ RULES_LOADED = "0 * max(global:gpugauge_threshold:value)"
 INFO = "gpugauge_device_info"
 ALLOCATED_PODS = "gpugauge_device_allocated_pods"
 
-MILLISECONDS_OF_AN_HOUR = 3_600_000
-
 WINDOW_TEXT = "15 minutes"
 """Whether something is idle or below its threshold depends on its mean activity over this window, as in the alerts."""
 IDLE_THRESHOLD_TEXT = "the idle threshold (1 % unless another is recorded)"
@@ -42,6 +40,15 @@ ALLOCATED_BUT_IDLE = (
     f"mean activity of {WINDOW_TEXT} below {IDLE_THRESHOLD_TEXT}."
 )
 """The description of a panel that shows idle devices."""
+
+
+SOURCE_DOWN = f'gpugauge_source_up{{{NODE}, source=~"dcgm|nvml|simulated"}} == 0'
+"""A result exactly while the device library of a chosen node does not answer."""
+
+
+def unsupported(*fields: str) -> str:
+    """A result exactly while a chosen node has devices that do not support one of these fields."""
+    return f'gpugauge_field_unsupported_devices{{{NODE}, field=~"{"|".join(fields)}"}} > 0'
 
 
 def per_device(series: str, selection: str, chosen: str) -> str:
@@ -111,10 +118,7 @@ def value_or_cause(value: str, *, broken: str = "", unsupported: str = "", share
     return " or ".join([value, *(f"0 * count({each}) {number:+d}" for each, number in causes if each)])
 
 
-def unused_gpu_hours(selection: str) -> str:
-    """GPU-hours of the time range that workloads had allocated and did not use, of devices that are not shared.
-
-    Summed at steps of the panel's smallest interval: the sum does not depend on how often rules are evaluated.
-    """
-    unused = f"workload:gpu_busy:count{{{selection}}} - workload:gpu_busy:sum{{{selection}}}"
-    return f"sum_over_time(({unused})[$__range:$__interval]) * $__interval_ms / {MILLISECONDS_OF_AN_HOUR}"
+def over_range(series: str, selection: str, *keys: str) -> str:
+    """The sum over the time range of a series that is recorded every 5 minutes of the 5 minutes before."""
+    total = f"sum_over_time({series}{{{selection}}}[$__range])"
+    return f"sum by ({', '.join(keys)}) ({total})" if keys else total

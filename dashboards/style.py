@@ -12,8 +12,6 @@ from dashboards.layout import PanelRow
 
 STEP = "1m"
 """Smallest step of a range query: recorded series have a value every 30 s, or every minute."""
-REPORT_STEP = "10m"
-"""The same of subqueries over days, which would read too many samples of a fleet's workloads otherwise."""
 GAP_MILLISECONDS = 180_000
 """A line ends where three steps have no value, and is not drawn across the gap."""
 NO_DATA = "no data"
@@ -45,6 +43,7 @@ class Unit(StrEnum):
     JOULE = "joule"
     WATT_HOURS = "watth"
     HOURS = "h"
+    MONEY = "locale"
     BYTES_PER_SECOND = "binBps"
     TEXT = "string"
 

@@ -69,6 +69,7 @@ def exposed():
 
 EXPOSED = exposed()
 RULES = {f"{group.name}: {rule.name}": rule for group in GROUPS for rule in group.rules}
+ADDED = {name for rule in RULES.values() if isinstance(rule, Recording) for name, _ in rule.labels}
 RECORDED = {rule.name for rule in RULES.values() if isinstance(rule, Recording)}
 
 
@@ -138,7 +139,7 @@ def test_an_expression_selects_only_series_and_labels_that_exist(where):
 
 @pytest.mark.parametrize("where", sorted(ALL))
 def test_an_expression_groups_only_by_labels_that_something_sets(where):
-    known = DCGM | TARGET | COPIED | ALERT | {"le"}.union(*EXPOSED.values(), *FOREIGN.values())
+    known = DCGM | TARGET | COPIED | ALERT | ADDED | {"le"}.union(*EXPOSED.values(), *FOREIGN.values())
     assert grouping_labels(ALL[where]) <= known
 
 

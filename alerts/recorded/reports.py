@@ -114,6 +114,16 @@ sum by (cluster, namespace, workload, workload_type) (
 
 """How many devices of the workload were so busy, by the mean of their pod."""
 
+HOURS = """
+sum_over_time(workload:gpu_devices:sum[299s:1m]) / 60
+"""
+
+UNUSED_HOURS = """
+sum_over_time((workload:gpu_busy:count - workload:gpu_busy:sum)[299s:1m]) / 60
+"""
+"""GPU-hours of the last 5 minutes, from a value per minute: those that were allocated, and those of devices that are
+not shared in which no engine was active. A second less than 5 minutes has at most five of them."""
+
 _BUCKETS = (("0-1", "0", "0.01"), ("1-10", "0.01", "0.1"), ("10-30", "0.1", "0.3"), ("30-60", "0.3", "0.6"))
 _LAST_BUCKET = ("60-100", "0.6", "+Inf")
 
@@ -138,6 +148,8 @@ GROUP = Group(
         ),
         Recording("workload:gpu_memory_used_bytes:avg5m", MEMORY_SUM),
         Recording("workload:gpu_memory_used_bytes:max5m", MEMORY),
+        Recording("workload:gpu_hours:sum5m", HOURS),
+        Recording("workload:gpu_unused_hours:sum5m", UNUSED_HOURS),
         *(_activity(*bucket) for bucket in (*_BUCKETS, _LAST_BUCKET)),
     ),
     interval=REPORT_INTERVAL_SECONDS,

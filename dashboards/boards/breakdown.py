@@ -6,15 +6,11 @@ week. In tables, the field `Value #A` is the value of the first query, `Value #B
 
 from dashboards import queries as q
 from dashboards.boards import alert_rows
-from dashboards.columns import CLUSTER_COLUMN, NODE_COLUMN
+from dashboards.columns import CLUSTER_COLUMN, NAMESPACE_COLUMN, NODE_COLUMN, share
 from dashboards.layout import PanelRow, SizedPanel
 from dashboards.panels import graph, table
 from dashboards.queries import CLUSTER
 from dashboards.style import Color, Column, Query, Unit
-
-
-def _by(keys: str, reduce: str, expression: str) -> str:
-    return f"{reduce} by ({keys}) ({expression})"
 
 
 def _by_model(series: str) -> str:
@@ -35,10 +31,19 @@ def _load_columns(first: int) -> tuple[Column, ...]:
     )
 
 
+BLIND = "Nodes that no exporter answers for"
+_NODE_RANK = f"node:gpu_idle_devices:count15m{{{CLUSTER}}} or 0 * node:gpus:count{{{CLUSTER}}}"
+
+
+def _of_nodes(*expressions: str) -> tuple[str, ...]:
+    return tuple(q.of_first_rows(each, "cluster, node", _NODE_RANK) for each in expressions)
+
+
 NODES = table(
     "Nodes",
-    "One row per node: its GPUs, how many are allocated as a whole or in part, mean activity of all its GPUs and MIG "
-    "devices, memory in use, power, and the temperature of its hottest GPU. Open a node for its GPUs.",
+    "One row per node: its GPUs, how many are allocated as a whole or in part, how many devices are allocated and "
+    "were idle over 15 minutes, mean activity of all its GPUs and MIG devices, memory in use, power, and the "
+    "temperature of its hottest GPU. Open a node for its GPUs. Most idle ones first, at most 100 rows.",
     (
         NODE_COLUMN,
         CLUSTER_COLUMN,
@@ -46,14 +51,28 @@ NODES = table(
         Column("Value #B", "Allocated", Unit.COUNT, width=90),
         *_load_columns(2),
         Column("Value #G", "Hottest", Unit.CELSIUS, width=90),
+        Column("Value #H", "Idle", Unit.COUNT, width=70),
     ),
-    f"node:gpus:count{{{CLUSTER}}}",
-    f"node:gpus_allocated:count{{{CLUSTER}}}",
-    f"node:gpu_busy:sum{{{CLUSTER}}} / node:gpu_busy:count{{{CLUSTER}}}",
-    f"node:gpu_tensor_active:sum{{{CLUSTER}}} / node:gpu_tensor_active:count{{{CLUSTER}}}",
-    f"node:gpu_memory_used_bytes:sum{{{CLUSTER}}} / node:gpu_memory_total_bytes:sum{{{CLUSTER}}}",
-    f"node:gpu_power_watts:sum{{{CLUSTER}}}",
-    f"node:gpu_temperature_celsius:max{{{CLUSTER}}}",
+    *_of_nodes(
+        f"node:gpus:count{{{CLUSTER}}}",
+        f"node:gpus_allocated:count{{{CLUSTER}}}",
+        f"node:gpu_busy:sum{{{CLUSTER}}} / node:gpu_busy:count{{{CLUSTER}}}",
+        f"node:gpu_tensor_active:sum{{{CLUSTER}}} / node:gpu_tensor_active:count{{{CLUSTER}}}",
+        f"node:gpu_memory_used_bytes:sum{{{CLUSTER}}} / node:gpu_memory_total_bytes:sum{{{CLUSTER}}}",
+        f"node:gpu_power_watts:sum{{{CLUSTER}}}",
+        f"node:gpu_temperature_celsius:max{{{CLUSTER}}}",
+        f"node:gpu_idle_devices:count15m{{{CLUSTER}}}",
+    ),
+    sort="Idle",
+)
+
+BLIND_NODES = table(
+    BLIND,
+    "Nodes whose exporter answers less than half of the scrapes of 10 minutes, and nodes with GPUs that were never "
+    "scraped, with the share that was answered. Their GPUs are in no number here. At most 100 rows; empty when there "
+    "are none.",
+    (NODE_COLUMN, CLUSTER_COLUMN, share("Value", "Answered")),
+    f"bottomk(100, node:gpu_exporter_down:ratio{{{CLUSTER}}})",
 )
 
 MODELS = table(
@@ -74,12 +93,15 @@ MODELS = table(
     _by_model("model:gpu_power_watts:sum"),
 )
 
+_NAMESPACE_RANK = f"namespace:gpu_devices:sum{{{CLUSTER}}}"
+
 NAMESPACES = table(
     "Namespaces",
     "GPUs and MIG devices that are allocated to the pods of a namespace (a shared one counts once per pod); of those "
-    "that are not shared, the mean activity and how many were idle over 15 minutes; and how many pods are pending.",
+    "that are not shared, the mean activity and how many were idle over 15 minutes; and how many pods are pending. "
+    "Most allocated first, at most 100 rows and as many with pending pods.",
     (
-        Column("namespace", "Namespace"),
+        NAMESPACE_COLUMN,
         CLUSTER_COLUMN,
         Column("Value #A", "Pods", Unit.COUNT, width=70),
         Column("Value #B", "Allocated", Unit.COUNT, width=90),
@@ -87,11 +109,16 @@ NAMESPACES = table(
         Column("Value #D", "Idle", Unit.COUNT, width=70),
         Column("Value #E", "Pending", Unit.COUNT, width=80),
     ),
-    f"namespace:gpu_pods:count{{{CLUSTER}}}",
-    f"namespace:gpu_devices:sum{{{CLUSTER}}}",
-    f"namespace:gpu_busy:sum{{{CLUSTER}}} / namespace:gpu_busy:count{{{CLUSTER}}}",
-    f"namespace:gpu_idle_devices:count15m{{{CLUSTER}}}",
-    _by("cluster, namespace", "sum", f"workload:gpu_pending_pods:count{{{CLUSTER}}}"),
+    *(
+        q.of_first_rows(each, "cluster, namespace", _NAMESPACE_RANK)
+        for each in (
+            f"namespace:gpu_pods:count{{{CLUSTER}}}",
+            f"namespace:gpu_devices:sum{{{CLUSTER}}}",
+            f"namespace:gpu_busy:sum{{{CLUSTER}}} / namespace:gpu_busy:count{{{CLUSTER}}}",
+            f"namespace:gpu_idle_devices:count15m{{{CLUSTER}}}",
+        )
+    ),
+    f"topk(100, sum by (cluster, namespace) (workload:gpu_pending_pods:count{{{CLUSTER}}}))",
     sort="Allocated",
 )
 
@@ -117,7 +144,7 @@ POWER = graph(
 )
 
 ROWS = (
-    PanelRow("Alerts", (SizedPanel(alert_rows.OF_CLUSTERS, 24, 7),)),
+    PanelRow("Alerts", (SizedPanel(alert_rows.OF_CLUSTERS, 16, 7), SizedPanel(BLIND_NODES, 8, 7))),
     PanelRow(
         "By node, model and namespace",
         (SizedPanel(NODES, 24, 9), SizedPanel(MODELS, 12, 8), SizedPanel(NAMESPACES, 12, 8)),

@@ -1,17 +1,22 @@
 """The Grafana dashboard `gpu-fleet`, for all nodes of the chosen clusters.
 
 How many GPUs there are, how many are allocated, how busy they are, pods with low utilization, and pending workloads.
-Its lower rows are in `breakdown.py`.
+The rows with lists of workloads are in `fleet_lists.py`, its lower rows in `breakdown.py`.
 """
 
 from dashboards import queries as q
-from dashboards.boards import breakdown
-from dashboards.columns import CLUSTER_COLUMN, NODE_COLUMN
+from dashboards.boards import breakdown, fleet_lists, pending_idle
 from dashboards.layout import PanelRow, SizedPanel, sized
-from dashboards.panels import bars, datasource, graph, stat, table, variable
+from dashboards.links import panel_link
+from dashboards.panels import datasource, graph, stat, variable
 from dashboards.queries import CLUSTER
 from dashboards.states import NONE_OR_IDLE, NONE_OR_SOME
-from dashboards.style import Color, Column, Dashboard, Query, Unit
+from dashboards.style import Color, Dashboard, Query, Unit
+
+
+def _list(panel: str) -> str:
+    return panel_link("gpu-fleet", panel=panel)
+
 
 NOW = PanelRow(
     "Now",
@@ -25,6 +30,7 @@ NOW = PanelRow(
                 "exporter, not that there are no GPUs.",
                 Unit.COUNT,
                 q.total("cluster:gpus:count"),
+                link=_list("Nodes"),
             ),
             stat(
                 "Allocated",
@@ -32,6 +38,7 @@ NOW = PanelRow(
                 "pending means that the unallocated GPUs do not fit their requests.",
                 Unit.RATIO,
                 q.share("cluster:gpus_allocated:count", "cluster:gpus:count"),
+                link=_list("Nodes"),
             ),
             stat(
                 "Unallocated",
@@ -39,13 +46,15 @@ NOW = PanelRow(
                 "allocated nor as unallocated.",
                 Unit.COUNT,
                 q.total("cluster:gpus_unallocated:count"),
+                link=panel_link("gpu-capacity", panel=pending_idle.TITLE),
             ),
             stat(
                 "Allocated but idle",
-                f"{q.ALLOCATED_BUT_IDLE} The pods are listed under Low utilization.",
+                q.ALLOCATED_BUT_IDLE,
                 Unit.COUNT,
                 q.total("cluster:gpu_idle_devices:count15m"),
                 NONE_OR_IDLE,
+                panel_link("gpu-capacity", panel="Idle workloads by resource and model"),
             ),
             stat(
                 "Busy, allocated",
@@ -53,6 +62,7 @@ NOW = PanelRow(
                 "Unallocated ones do not count, nor do those whose activity is unknown.",
                 Unit.RATIO,
                 q.share("cluster:gpu_allocated_busy:sum", "cluster:gpu_allocated_busy:count"),
+                link=_list("Namespaces"),
             ),
             stat(
                 "Tensor, allocated",
@@ -60,14 +70,22 @@ NOW = PanelRow(
                 "precision usually reaches 20 to 60 %; no data means that profiling fields are not collected.",
                 Unit.RATIO,
                 q.share("cluster:gpu_allocated_tensor_active:sum", "cluster:gpu_allocated_tensor_active:count"),
+                link=_list("Models"),
             ),
             stat(
                 "Memory used",
                 "Framebuffer in use as a share of all that can be allocated, unallocated GPUs included.",
                 Unit.RATIO,
                 q.share("cluster:gpu_memory_used_bytes:sum", "cluster:gpu_memory_total_bytes:sum"),
+                link=_list("Nodes"),
             ),
-            stat("Power", "Power that all GPUs draw now, added up.", Unit.WATT, q.total("cluster:gpu_power_watts:sum")),
+            stat(
+                "Power",
+                "Power that all GPUs draw now, added up.",
+                Unit.WATT,
+                q.total("cluster:gpu_power_watts:sum"),
+                link=_list("Power by model"),
+            ),
         ),
         *sized(
             6,
@@ -78,6 +96,7 @@ NOW = PanelRow(
                 Unit.COUNT,
                 f"sum(workload:gpu_pending_pods:count{{{CLUSTER}}}) or {q.WATCHER_UP}",
                 NONE_OR_SOME,
+                _list("Pending workloads"),
             ),
             stat(
                 "Firing alerts",
@@ -85,14 +104,19 @@ NOW = PanelRow(
                 Unit.COUNT,
                 f"count(ALERTS{{{q.FIRING}}}) or {q.RULES_LOADED}",
                 NONE_OR_SOME,
+                _list("Alerts that fire"),
             ),
             stat(
                 "Nodes without data",
-                "Nodes whose exporter does not answer: their GPUs are missing from every number here. No data means "
-                "that Prometheus has no exporter as a scrape target.",
+                "Nodes whose exporter answers less than half of the scrapes or was never scraped: their GPUs are "
+                "missing from every number here. No data means that Prometheus has no exporter as a scrape target.",
                 Unit.COUNT,
-                f'sum(max by (cluster, node) (up{{job="gpugauge-node", {CLUSTER}}}) == bool 0)',
+                f"""
+                count(node:gpu_exporter_down:ratio{{{CLUSTER}}})
+                or 0 * count(node:gpu_exporter_up:ratio{{{CLUSTER}}})
+                """,
                 NONE_OR_SOME,
+                _list(breakdown.BLIND),
             ),
             stat(
                 "Pods below their threshold",
@@ -101,6 +125,7 @@ NOW = PanelRow(
                 Unit.COUNT,
                 f"sum({q.below_threshold('< bool')})",
                 NONE_OR_SOME,
+                _list("Low-utilization pods"),
             ),
         ),
     ),
@@ -165,97 +190,6 @@ ALLOCATION = PanelRow(
     ),
 )
 
-_LOW = q.below_threshold("<")
-
-LOW_UTILIZATION = PanelRow(
-    "Low utilization",
-    (
-        SizedPanel(
-            table(
-                "Low-utilization pods",
-                "Pods whose GPUs were busy for a smaller share of 15 minutes than their threshold: for training the "
-                "override of the pod or 30 %, for an unknown workload class 1 %, unless other thresholds are recorded; "
-                "none for serving and interactive. Ask the owner, or set an override or an exemption as the runbook "
-                "describes.",
-                (
-                    Column("namespace", "Namespace"),
-                    Column("workload", "Workload"),
-                    Column("workload_type", "Type", width=120),
-                    Column("pod", "Pod"),
-                    CLUSTER_COLUMN,
-                    NODE_COLUMN,
-                    Column("Value #A", "Busy, 15 min", Unit.RATIO, bar=True, width=150),
-                    Column("Value #B", "Threshold", Unit.RATIO, width=90),
-                    Column("Value #C", "GPUs", Unit.COUNT, width=70),
-                ),
-                q.of_pod(_LOW),
-                q.of_pod(f"pod:gpu_low_utilization_threshold:ratio{{{CLUSTER}}} and on ({q.POD}) ({_LOW})"),
-                q.of_pod(f"pod:gpu_devices:count{{{CLUSTER}}} and on ({q.POD}) ({_LOW})"),
-                sort="GPUs",
-            ),
-            18,
-            8,
-        ),
-        SizedPanel(
-            bars(
-                "Idle GPUs by namespace",
-                "GPUs and MIG devices that are allocated to one pod of the namespace and were idle over 15 minutes. "
-                "Shared devices are left out: their activity is not known per pod.",
-                Unit.COUNT,
-                Query(
-                    f"sum by (namespace) (namespace:gpu_idle_devices:count15m{{{CLUSTER}}}) > 0",
-                    "{{namespace}}",
-                ),
-            ),
-            6,
-            8,
-        ),
-    ),
-)
-
-_OLDEST = f"workload:gpu_pending_oldest:info{{{CLUSTER}}}"
-
-PENDING = PanelRow(
-    "Pending",
-    (
-        SizedPanel(
-            table(
-                "Pending workloads",
-                "Workloads with GPU pods that could be scheduled and do not run, how long the oldest of them has been "
-                "pending, and why. Time with a scheduling gate is not counted.",
-                (
-                    Column("namespace", "Namespace"),
-                    Column("workload", "Workload"),
-                    Column("workload_type", "Type", width=120),
-                    Column("reason", "Reason"),
-                    Column("pod", "Oldest pod"),
-                    Column("Value #A", "Pending for", Unit.DURATION, width=140),
-                    Column("Value #B", "Pods", Unit.COUNT, width=70),
-                ),
-                _OLDEST,
-                # x ^ 0 is 1: the value of the info series is an age in seconds.
-                f"workload:gpu_pending_pods:count{{{CLUSTER}}} * on ({q.WORKLOAD}) group_left (pod, reason) "
-                f"({_OLDEST} ^ 0)",
-                sort="Pending for",
-            ),
-            14,
-            8,
-        ),
-        SizedPanel(
-            graph(
-                "Pending pods by reason",
-                "If most are pending for lack of GPUs, more GPUs or better packing help; selectors and taints "
-                "are for the owner of the workload to correct.",
-                Unit.COUNT,
-                Query(f"sum by (reason) (workload:gpu_pending_pods_by_reason:count{{{CLUSTER}}})", "{{reason}}"),
-                stacked=True,
-            ),
-            10,
-            8,
-        ),
-    ),
-)
-
 DASHBOARD = Dashboard(
     uid="gpu-fleet",
     title="GPU fleet overview",
@@ -268,5 +202,5 @@ DASHBOARD = Dashboard(
         datasource(),
         variable("cluster", "Cluster", "Clusters to count.", "label_values(cluster:gpus:count, cluster)"),
     ),
-    rows=(NOW, ALLOCATION, LOW_UTILIZATION, PENDING, *breakdown.ROWS),
+    rows=(NOW, fleet_lists.PENDING, ALLOCATION, fleet_lists.LOW_UTILIZATION, *breakdown.ROWS),
 )

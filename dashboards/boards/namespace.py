@@ -8,7 +8,7 @@ from dashboards.links import panel_link
 from dashboards.panels import datasource, graph, stat, table, variable
 from dashboards.queries import CLUSTER, NAMESPACE, WATCHER_UP
 from dashboards.states import NONE_OR_IDLE, NONE_OR_SOME
-from dashboards.style import REPORT_STEP, Color, Column, Dashboard, Query, Unit, ValueState
+from dashboards.style import Color, Column, Dashboard, Query, Unit, ValueState
 
 POD_NAMESPACE = f'{CLUSTER}, gpu_namespace=~"$namespace"'
 """For series of exporters and of the watcher, which no scrape target renames."""
@@ -149,9 +149,8 @@ LISTS = PanelRow(
                     f"/ sum_over_time(workload:gpu_busy:count{{{NAMESPACE}}}[$__range])"
                 ),
                 _rows(f"sum by ({q.WORKLOAD}) (workload:gpu_idle_devices:count15m{{{NAMESPACE}}})"),
-                _rows(q.unused_gpu_hours(NAMESPACE)),
+                _rows(q.over_range("workload:gpu_unused_hours:sum5m", NAMESPACE)),
                 sort="Allocated",
-                step=REPORT_STEP,
             ),
             24,
             9,

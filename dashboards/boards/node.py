@@ -1,31 +1,31 @@
 """The Grafana dashboard `gpu-node`, for the chosen nodes.
 
-Activity, allocation, power and inventory of each GPU and MIG device. Its last row, the health of the exporter, is in
-`health.py`.
+Activity and allocation of each GPU and MIG device. Power, clocks, errors and inventory are in `node_hardware.py`, its
+last row, the health of the exporter, in `health.py`.
 """
 
 from dashboards import queries as q
 from dashboards import states
-from dashboards.boards import health
+from dashboards.boards import health, node_hardware
+from dashboards.boards.node_hardware import CHOSEN, INVENTORY
+from dashboards.columns import NAMESPACE_COLUMN, POD_COLUMN, WORKLOAD_COLUMN
 from dashboards.layout import PanelRow, SizedPanel, sized
+from dashboards.links import panel_link
 from dashboards.panels import datasource, graph, stat, table, timeline, variable
 from dashboards.queries import CLUSTER, NODE
-from dashboards.states import NONE_OR_CRITICAL, NONE_OR_IDLE
+from dashboards.states import NONE_OR_CRITICAL, NONE_OR_IDLE, VALUE_OR_CAUSE
 from dashboards.style import Color, Column, Dashboard, Query, Unit, ValueState
 
-CHOSEN = f'{NODE}, gpu=~"$gpu"'
-"""For the info series, which has the index of each GPU."""
-
 DEVICE_LEGEND = "{{node}} · GPU {{gpu}} {{GPU_I_PROFILE}} {{GPU_I_ID}}"
-GPU_LEGEND = "{{node}} · GPU {{gpu}}"
+ALLOCATIONS = "Allocations"
 
 
 def _devices(series: str) -> str:
     return q.per_device(series, NODE, CHOSEN)
 
 
-def _gpus(series: str) -> str:
-    return q.per_gpu(series, NODE, CHOSEN)
+def _list(panel: str) -> str:
+    return panel_link("gpu-node", "node", "gpu", panel=panel)
 
 
 NOW = PanelRow(
@@ -39,6 +39,7 @@ NOW = PanelRow(
                 "GPUs that the exporter of this node exposes. No data: it exposes none, or does not answer.",
                 Unit.COUNT,
                 f"sum(node:gpus:count{{{NODE}}})",
+                link=_list(INVENTORY),
             ),
             stat(
                 "Missing GPUs",
@@ -48,12 +49,14 @@ NOW = PanelRow(
                 f"sum(max by (node) (gpugauge_devices_expected{{{health.EXPORTER}}}) "
                 f"- max by (node) (gpugauge_devices_observed{{{health.EXPORTER}}}))",
                 NONE_OR_CRITICAL,
+                _list("GPUs that can be read"),
             ),
             stat(
                 "Allocated",
                 "Share of the GPUs that are allocated to a pod, as a whole or in part.",
                 Unit.RATIO,
                 f"sum(node:gpus_allocated:count{{{NODE}}}) / sum(node:gpus:count{{{NODE}}})",
+                link=_list(ALLOCATIONS),
             ),
             stat(
                 "Allocated but idle",
@@ -61,22 +64,35 @@ NOW = PanelRow(
                 Unit.COUNT,
                 f"sum(node:gpu_idle_devices:count15m{{{NODE}}})",
                 NONE_OR_IDLE,
+                _list(ALLOCATIONS),
             ),
             stat(
                 "Utilization",
-                "Mean activity of all GPUs and MIG devices of the node, unallocated ones included.",
+                "Mean activity of all GPUs and MIG devices of the node, unallocated ones included. In words where it "
+                "is not known and why.",
                 Unit.RATIO,
-                f"sum(node:gpu_busy:sum{{{NODE}}}) / sum(node:gpu_busy:count{{{NODE}}})",
+                q.value_or_cause(
+                    f"sum(node:gpu_busy:sum{{{NODE}}}) / sum(node:gpu_busy:count{{{NODE}}})",
+                    broken=q.SOURCE_DOWN,
+                    unsupported=q.unsupported("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"),
+                ),
+                VALUE_OR_CAUSE,
             ),
             stat(
                 "Memory used",
-                "Framebuffer in use as a share of all of the node that can be allocated.",
+                "Framebuffer in use as a share of all of the node that can be allocated. In words where it is not "
+                "known and why.",
                 Unit.RATIO,
-                f"sum(node:gpu_memory_used_bytes:sum{{{NODE}}}) / sum(node:gpu_memory_total_bytes:sum{{{NODE}}})",
+                q.value_or_cause(
+                    f"sum(node:gpu_memory_used_bytes:sum{{{NODE}}}) / sum(node:gpu_memory_total_bytes:sum{{{NODE}}})",
+                    broken=q.SOURCE_DOWN,
+                    unsupported=q.unsupported("DCGM_FI_DEV_FB_USED"),
+                ),
+                VALUE_OR_CAUSE,
             ),
         ),
         *sized(
-            8,
+            4,
             3,
             stat(
                 "Power",
@@ -97,7 +113,9 @@ NOW = PanelRow(
                 Unit.SECONDS,
                 f"time() - min(gpugauge_last_collection_timestamp_seconds{{{health.EXPORTER}}})",
                 (ValueState(0, "", Color.OK), ValueState(120, "", Color.WARNING)),
+                _list("Sources"),
             ),
+            *node_hardware.NUMBERS,
         ),
     ),
 )
@@ -163,7 +181,7 @@ ALLOCATION = PanelRow(
         ),
         SizedPanel(
             table(
-                "Allocations",
+                ALLOCATIONS,
                 "One row per container and device. Activity and memory are those of the device: on a shared one they "
                 "belong to all of its pods together.",
                 (
@@ -171,9 +189,9 @@ ALLOCATION = PanelRow(
                     Column("gpu", "GPU", width=60),
                     Column("GPU_I_PROFILE", "Profile", width=90),
                     Column("GPU_I_ID", "Instance", width=80),
-                    Column("namespace", "Namespace"),
-                    Column("workload", "Workload"),
-                    Column("pod", "Pod"),
+                    NAMESPACE_COLUMN,
+                    WORKLOAD_COLUMN,
+                    POD_COLUMN,
                     Column("container", "Container"),
                     Column("Value #B", "Busy", Unit.RATIO, bar=True),
                     Column("Value #C", "Memory", Unit.RATIO, bar=True),
@@ -189,65 +207,6 @@ ALLOCATION = PanelRow(
     ),
 )
 
-POWER = PanelRow(
-    "Power and temperature",
-    sized(
-        8,
-        8,
-        graph(
-            "Power per GPU",
-            "Power that each GPU draws. MIG devices have no power of their own.",
-            Unit.WATT,
-            Query(_gpus("gpugauge_gpu_power_watts"), GPU_LEGEND),
-        ),
-        graph(
-            "Temperature per GPU",
-            "Temperature of the GPU chip. If one GPU is much hotter than its neighbors under equal load, check its "
-            "cooling.",
-            Unit.CELSIUS,
-            Query(_gpus("gpugauge_gpu_temperature_celsius"), GPU_LEGEND),
-        ),
-        graph(
-            "Memory temperature per GPU",
-            "Temperature of the memory; no data for GPUs that do not report it.",
-            Unit.CELSIUS,
-            Query(_gpus("gpugauge_gpu_memory_temperature_celsius"), GPU_LEGEND),
-        ),
-    ),
-)
-
-INVENTORY = PanelRow(
-    "Inventory",
-    (
-        SizedPanel(
-            table(
-                "GPUs and MIG devices",
-                "Every device that the exporter exposes. A MIG-enabled GPU has no activity and no memory of its own: "
-                "see its MIG devices. Memory is what can be allocated, without what the driver reserves.",
-                (
-                    Column("node", "Node"),
-                    Column("gpu", "GPU", width=60),
-                    Column("model", "Model"),
-                    Column("UUID", "UUID", width=330),
-                    Column("GPU_I_PROFILE", "Profile", width=90),
-                    Column("GPU_I_ID", "Instance", width=80),
-                    Column("Value #B", "Pods", Unit.COUNT, width=80),
-                    Column("Value #C", "Busy", Unit.RATIO, bar=True),
-                    Column("Value #D", "Memory used", Unit.BYTES, width=120),
-                    Column("Value #E", "Memory", Unit.BYTES, width=120),
-                ),
-                f"max by ({q.DEVICE}, gpu, model, GPU_I_PROFILE) ({q.INFO}{{{CHOSEN}}})",
-                _devices(q.ALLOCATED_PODS),
-                _devices("gpugauge_device_busy_ratio"),
-                _devices("gpugauge_device_memory_used_bytes"),
-                _devices("gpugauge_device_memory_total_bytes"),
-            ),
-            24,
-            8,
-        ),
-    ),
-)
-
 DASHBOARD = Dashboard(
     uid="gpu-node",
     title="GPU node",
@@ -259,7 +218,7 @@ DASHBOARD = Dashboard(
         variable("node", "Node", "Nodes to show.", f"label_values(node:gpus:count{{{CLUSTER}}}, node)", all=False),
         variable("gpu", "GPU", "GPUs to show, by index.", f"label_values({q.INFO}{{{NODE}}}, gpu)"),
     ),
-    rows=(NOW, ACTIVITY, ALLOCATION, POWER, INVENTORY, health.ROW),
+    rows=(NOW, ACTIVITY, ALLOCATION, *node_hardware.ROWS, health.ROW),
     since="now-3h",
     refresh="30s",
 )

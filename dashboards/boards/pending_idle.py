@@ -3,6 +3,8 @@
 Both by resource and model, side by side, because an idle GPU helps a pending pod only if it is what the pod asks for.
 """
 
+from typing import Any
+
 from dashboards import queries as q
 from dashboards.columns import (
     CLUSTER_COLUMN,
@@ -23,31 +25,37 @@ ASKED_FOR = f'{CLUSTER}, model=~"$model|any", resource=~"$resource"'
 """Pending pods that ask for no certain model fit every chosen one."""
 TITLE = "Pending and idle by resource and model"
 
-SUMMARY = table(
-    TITLE,
-    "For each resource and model: GPUs and MIG devices that pending pods ask for, those that are allocated and were "
-    "idle over 15 minutes, and those that are free. The model any has pods that ask for no certain model. Pending "
-    "beside idle: talk to the owners of the idle ones, who are listed below. Pending beside free: the free ones do "
-    "not fit, see Reason.",
-    (
-        CLUSTER_COLUMN,
-        RESOURCE_COLUMN,
-        MODEL_COLUMN,
-        count("Value #A", "Pending"),
-        count("Value #B", "Allocated but idle", 140),
-        count("Value #C", "Free"),
-        count("Value #D", "Largest free block", 140),
-        count("Value #E", "Requested", 100),
-        count("Value #F", "Allocatable", 100),
-    ),
-    f"model:gpu_pending_devices:sum{{{ASKED_FOR}}}",
-    f"model:gpu_idle_devices:count15m{{{CHOSEN}}}",
-    f"model:gpu_free:sum{{{CHOSEN}}}",
-    f"max by (cluster, resource, model) (gpugauge_largest_free_block_devices{{{CHOSEN}}})",
-    f"model:gpu_requested:sum{{{CHOSEN}}}",
-    f"model:gpu_allocatable:sum{{{CHOSEN}}}",
-    sort="Pending",
-)
+
+def summary(title: str, chosen: str, asked_for: str) -> Any:
+    """Pending beside idle and free GPUs, by resource and model; the two selections are inner parts of selectors."""
+    return table(
+        title,
+        "For each resource and model: GPUs and MIG devices that pending pods ask for, those that are allocated and "
+        "were idle over 15 minutes, and those that are free. The model any has pods that ask for no certain model. "
+        "Pending beside idle: talk to the owners of the idle ones, who are listed on the dashboard of capacity. "
+        "Pending beside free: the free ones do not fit, as the reason says.",
+        (
+            CLUSTER_COLUMN,
+            RESOURCE_COLUMN,
+            MODEL_COLUMN,
+            count("Value #A", "Pending"),
+            count("Value #B", "Allocated but idle", 140),
+            count("Value #C", "Free"),
+            count("Value #D", "Largest free block", 140),
+            count("Value #E", "Requested", 100),
+            count("Value #F", "Allocatable", 100),
+        ),
+        f"model:gpu_pending_devices:sum{{{asked_for}}}",
+        f"model:gpu_idle_devices:count15m{{{chosen}}}",
+        f"model:gpu_free:sum{{{chosen}}}",
+        f"max by (cluster, resource, model) (gpugauge_largest_free_block_devices{{{chosen}}})",
+        f"model:gpu_requested:sum{{{chosen}}}",
+        f"model:gpu_allocatable:sum{{{chosen}}}",
+        sort="Pending",
+    )
+
+
+SUMMARY = summary(TITLE, CHOSEN, ASKED_FOR)
 
 _PENDING = f"""
 topk(100,

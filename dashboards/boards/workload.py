@@ -5,7 +5,7 @@ Its lower rows, devices of the pods and what happened to them, are in `workload_
 
 from dashboards import queries as q
 from dashboards.boards import workload_devices
-from dashboards.boards.workload_devices import ALLOCATED, NODES
+from dashboards.boards.workload_devices import ALLOCATED
 from dashboards.layout import PanelRow, sized
 from dashboards.links import panel_link
 from dashboards.panels import bars, datasource, graph, stat, variable
@@ -20,13 +20,6 @@ BUSY = f"avg_over_time(pod:gpu_busy:ratio{{{PODS}}}[15m])"
 _DEVICES = f"pod:gpu_devices:count{{{PODS}}}"
 _THRESHOLD = f"pod:gpu_low_utilization_threshold:ratio{{{PODS}}}"
 SHARED = f'gpugauge_allocation_info{{{ALLOCATED}, sharing!~"exclusive|"}}'
-BROKEN = f'gpugauge_source_up{{{NODES}, source=~"dcgm|nvml"}} == 0'
-
-
-def unsupported(*fields: str) -> str:
-    """A result exactly while a node of the workload has devices that do not have one of these fields."""
-    return f'gpugauge_field_unsupported_devices{{{NODES}, field=~"{"|".join(fields)}"}} > 0'
-
 
 VERDICT = PanelRow(
     "Now",
@@ -34,7 +27,7 @@ VERDICT = PanelRow(
         4,
         4,
         stat(
-            "Utilization of 15 minutes",
+            "Busy, 15 minutes",
             "Mean activity of the GPUs and MIG devices of the chosen pods over 15 minutes. In words where it is not "
             "known and why: devices shared with other pods, a field that the GPU does not support, or a source that "
             "does not answer. No data: nothing is allocated to the pods.",
@@ -42,13 +35,13 @@ VERDICT = PanelRow(
             q.value_or_cause(
                 f"sum({BUSY} * on ({q.POD}) {_DEVICES}) / sum({_DEVICES} and on ({q.POD}) {BUSY})",
                 shared=SHARED,
-                broken=BROKEN,
-                unsupported=unsupported("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"),
+                broken=q.SOURCE_DOWN,
+                unsupported=q.unsupported("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"),
             ),
             VALUE_OR_CAUSE,
         ),
         stat(
-            "Pods below their threshold",
+            "Below threshold",
             "Pods whose utilization of 15 minutes is below the threshold of their workload class or their override; "
             "those that are starting or exempt too. No data: no pod has a threshold, as with serving and interactive "
             "workloads.",
@@ -71,8 +64,8 @@ VERDICT = PanelRow(
             Unit.RATIO,
             q.value_or_cause(
                 f"avg({workload_devices.of_pods('gpugauge_device_tensor_active_ratio')})",
-                broken=BROKEN,
-                unsupported=unsupported("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"),
+                broken=q.SOURCE_DOWN,
+                unsupported=q.unsupported("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"),
             ),
             VALUE_OR_CAUSE,
         ),

@@ -84,6 +84,19 @@ def test_the_memory_of_a_workload_is_the_sum_of_its_devices_and_the_most_that_on
     check(tmp_path, fixture)
 
 
+def test_gpu_hours_are_those_of_five_minutes_and_shared_devices_have_none_that_were_not_used(tmp_path):
+    fixture = RuleFixture()
+    fleet(fixture)
+    labels = {"cluster": "c", "namespace": "ns", "workload_type": "Job"}
+    hours, unused = "workload:gpu_hours:sum5m", "workload:gpu_unused_hours:sum5m"
+    devices = {"w": 2, "other": 5}
+    found = [({NAME: hours, **labels, "workload": name}, number * 5 / 60) for name, number in devices.items()]
+    fixture.expect(hours, 20, *found)
+    idle = (1 - 0.5) + (1 - 0.005)
+    fixture.expect(f'{unused}{{workload="w"}}', 20, ({NAME: unused, **labels, "workload": "w"}, idle * 5 / 60))
+    check(tmp_path, fixture)
+
+
 def test_every_device_whose_activity_is_known_is_in_one_bucket(tmp_path):
     fixture = RuleFixture()
     node = GpuNode(fixture)

@@ -43,12 +43,16 @@ groups:
 
 
 def without_alerts() -> dict[str, str]:
-    """The generated rules that record series. Alerts would begin to fire while a test runs and change the lists."""
+    """The generated rules that record series. Alerts would begin to fire while a test runs and change the lists.
+
+    A test lasts less than the 5 minutes of values of which some rules take one per minute: it takes one per second.
+    """
     found = {}
     for path in RULES.rglob("*.yaml"):
         groups = yaml.safe_load(path.read_text())["groups"]
         recorded = [{**each, "rules": [rule for rule in each["rules"] if "record" in rule]} for each in groups]
-        found[path.name] = json.dumps({"groups": [{**each, "interval": "1s"} for each in recorded if each["rules"]]})
+        text = json.dumps({"groups": [{**each, "interval": "1s"} for each in recorded if each["rules"]]})
+        found[path.name] = text.replace("[299s:1m]", "[5s:1s]")
     return found
 
 
@@ -169,13 +173,16 @@ def mig(name: str, now: float) -> str:
 
 
 def errors(name: str, now: float) -> str:
-    """A node with XIDs and a source with a problem, of which the allocation of one GPU is unknown."""
+    """A node with XIDs, heat and a source with a problem, of which the allocation of one GPU is unknown."""
     lines = node(name, "xid").replace("1800000", str(int(now))[:7]).splitlines()
     unknown = next(each for each in lines if each.startswith("gpugauge_device_allocated_pods{"))
     lines.remove(unknown)
+    throttled = next(each for each in lines if each.startswith("gpugauge_clock_event{") and "hw_thermal" in each)
+    lines[lines.index(throttled)] = throttled[:-1] + "1"
     return "\n".join(
         [
             *lines,
+            *partly_idle(name, *re.findall(r'gpugauge_device_info\{.*?UUID="([^"]*)"', "\n".join(lines))),
             line("gpugauge_source_problem", 1, node=name, source="simulated", reason="profiling_unavailable"),
             line("gpugauge_field_unsupported_devices", 1, node=name, field=TENSOR, reason="not_supported"),
             "",
@@ -183,11 +190,22 @@ def errors(name: str, now: float) -> str:
     )
 
 
+def partly_idle(name: str, busy: str, idle: str) -> list[str]:
+    """A pod with two GPUs, of which one is idle."""
+    ids = {**of_pod("dev", "two-0"), "container": "main", "gpu_container": "main"}
+    info = {"resource": "nvidia_com_gpu", "sharing": "exclusive", "node": name}
+    return [
+        *(line("gpugauge_allocation_info", 1, UUID=uuid, **ids, **info) for uuid in (busy, idle)),
+        line("gpugauge_allocation_busy_ratio", 0.9, UUID=busy, **ids, node=name),
+        line("gpugauge_allocation_busy_ratio", 0, UUID=idle, **ids, node=name),
+    ]
+
+
 TENSOR = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"
 
 
 def mig_sharing_and_trouble(now: float) -> DataSet:
-    """Nodes with MIG devices, with time-sliced GPUs (cordoned) and with errors; pending workloads, and an idle one."""
+    """Nodes with MIG devices, with time-sliced GPUs (cordoned), with errors and without data; pending and idle ones."""
     slices, shared = "nvidia_com_mig_1g_10gb", "nvidia_com_gpu_shared"
     watcher = [
         *always(now),
@@ -214,12 +232,14 @@ def mig_sharing_and_trouble(now: float) -> DataSet:
             "/node-2": mig("node-2", now),
             "/node-3": node("node-3", "time_sliced-processes"),
             "/node-4": errors("node-4", now),
+            "/node-5": "no exposition\n",
             "/watcher": "\n".join(watcher) + "\n",
         },
         {
             "/node-2": {"job": "gpugauge-node", "node": "node-2"},
             "/node-3": {"job": "gpugauge-node", "node": "node-3"},
             "/node-4": {"job": "gpugauge-node", "node": "node-4"},
+            "/node-5": {"job": "gpugauge-node", "node": "node-5"},
             "/watcher": {"job": "gpugauge-cluster"},
         },
         (

@@ -25,6 +25,8 @@ WITHOUT_RESULT = {
     "Rejected values A": "the counter does not grow",
     "Allocated and busy GPUs, compared with last week C": "nothing was recorded a week ago",
     "Allocated and busy GPUs, compared with last week D": "nothing was recorded a week ago",
+    "Allocated, busy and a week ago C": "nothing was recorded a week ago",
+    "Allocated, busy and a week ago D": "nothing was recorded a week ago",
 }
 """Queries that return nothing in any data set, and why."""
 

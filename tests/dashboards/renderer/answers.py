@@ -52,6 +52,7 @@ class Source:
         """The expression as Grafana sends it."""
         seconds = round(self.times.end - self.times.start)
         text = text.replace("$__rate_interval", f"{round(self.times.rate)}s").replace("$__range", f"{seconds}s")
+        text = text.replace("$__interval_ms", str(round(self.times.step * 1000)))
         text = text.replace("$__interval", f"{round(self.times.step)}s")
         # `$1` is a group of label_replace, `$$` a dollar sign, and neither is a variable.
         form = r"(?<!\$)\$(?:([a-z]\w*)|\{([a-z]\w*)(?::\w+)?\})"
