@@ -9,7 +9,7 @@ from dashboards import DASHBOARDS
 from tests.deploy.manifests import MANIFESTS, ROOT, container, documents, kustomized, one
 from tests.deploy.operator_schemas import schema
 
-OPERATOR = {"PodMonitor": "podmonitors", "PrometheusRule": "prometheusrules"}
+OPERATOR = {"PodMonitor", "PrometheusRule"}
 NATIVE = [each for each in documents() if each["kind"] not in OPERATOR]
 CUSTOM = [each for each in documents() if each["kind"] in OPERATOR]
 WORKLOADS = [("DaemonSet", "gpugauge-node"), ("Deployment", "gpugauge-cluster")]
@@ -36,14 +36,14 @@ def test_a_field_that_kubernetes_does_not_have_is_found():
 
 @pytest.mark.parametrize("document", CUSTOM, ids=named)
 def test_every_field_is_one_of_the_prometheus_operator(document):
-    jsonschema.Draft7Validator(schema(OPERATOR[document["kind"]])).validate(document)
+    jsonschema.Draft7Validator(schema(document["kind"])).validate(document)
 
 
 def test_a_field_that_the_prometheus_operator_does_not_have_is_found():
     monitor = one("PodMonitor", "gpugauge-node")
     wrong = {**monitor, "spec": {**monitor["spec"], "podMetricsEndpoint": []}}
     with pytest.raises(jsonschema.ValidationError, match="podMetricsEndpoint"):
-        jsonschema.Draft7Validator(schema("podmonitors")).validate(wrong)
+        jsonschema.Draft7Validator(schema("PodMonitor")).validate(wrong)
 
 
 @pytest.mark.parametrize("document", [each for each in documents() if "namespace" in each["metadata"]], ids=named)

@@ -13,7 +13,11 @@ from tests.deploy.manifests import ROOT
 
 CHART = ROOT / "deploy/helm/gpugauge"
 HELM = shutil.which("helm")
-SKIPPED = pytest.mark.skipif(HELM is None, reason="helm is not on PATH: `make setup-helm` builds it")
+NEEDS_HELM = [
+    pytest.mark.skipif(HELM is None, reason="helm is not on PATH: `make setup-helm` builds it"),
+    pytest.mark.slow,
+]
+"""Marks a module that renders the chart. One of its tests takes a quarter of a second; there are hundreds."""
 IMAGE = {"image": {"repository": "gpugauge"}}
 OF_HELM = {"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version"}
 """Labels that Helm's conventions add."""

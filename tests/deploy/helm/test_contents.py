@@ -1,17 +1,19 @@
 """Rules, dashboards and counters of the chart are the generated files, with what the values change."""
 
 import csv
+import gzip
 import io
+import json
 
 import pytest
 import yaml
 
 from alerts.__main__ import files
 from alerts.rules.rule import Links
-from tests.deploy.helm.chart import SKIPPED, container, nested, pod, rendered
+from tests.deploy.helm.chart import CHART, NEEDS_HELM, container, nested, pod, rendered
 from tests.deploy.manifests import ROOT
 
-pytestmark = SKIPPED
+pytestmark = NEEDS_HELM
 
 GENERATED = ROOT / "deploy/generated"
 RULES = {
@@ -109,3 +111,12 @@ def test_counters_of_the_values_are_read_from_where_they_are_mounted(values, exp
     (mount,) = [each for each in container(objects)["volumeMounts"] if each["name"] == "counters"]
     path = f"{mount['mountPath']}/{volume['configMap']['items'][0]['path']}"
     assert f"--collectors={path}" in container(objects)["args"]
+
+
+def test_a_release_fits_the_secret_in_which_helm_keeps_it():
+    """Helm stores chart and rendered objects, compressed and in base64 twice, in a Secret of at most 1 MiB."""
+    files = {str(path): path.read_text() for path in CHART.rglob("*") if path.is_file()}
+    files |= {path.name: path.read_text() for path in (CHART / "files/dashboards").iterdir()}
+    everything = rendered(nested(rules__adapters__dcgmExporter=True, dashboards__grafanaOperator__enabled=True))
+    stored = gzip.compress(json.dumps([files, yaml.safe_dump_all(everything.values())]).encode())
+    assert len(stored) * 16 / 9 < 700_000

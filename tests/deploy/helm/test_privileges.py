@@ -4,9 +4,9 @@ import pytest
 
 from exporter.cluster.kubernetes.watching.permissions import LEASE_PARTS, WATCHED
 from scripts.permissions import feature
-from tests.deploy.helm.chart import NODE, SKIPPED, WATCHER, container, nested, pod, rendered
+from tests.deploy.helm.chart import NEEDS_HELM, NODE, WATCHER, container, nested, pod, rendered
 
-pytestmark = SKIPPED
+pytestmark = NEEDS_HELM
 
 CLAIMS = {
     ("resource.k8s.io", "resourceslices", "list"),

@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from tests.deploy.helm.chart import NODE, SKIPPED, WATCHER, container, nested, pod, refused, rendered
+from tests.deploy.helm.chart import NEEDS_HELM, NODE, WATCHER, container, nested, pod, refused, rendered
 from tests.deploy.test_manifests import matches
 
-pytestmark = SKIPPED
+pytestmark = NEEDS_HELM
 
 OPERATOR = "nvidia.com/gpu.deploy.dcgm-exporter"
 PATHS = ("podMonitor", "serviceMonitor", "annotations")

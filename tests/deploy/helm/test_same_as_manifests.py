@@ -5,10 +5,10 @@ import os
 import pytest
 import yaml
 
-from tests.deploy.helm.chart import OF_HELM, SKIPPED, nested, rendered
+from tests.deploy.helm.chart import NEEDS_HELM, OF_HELM, nested, rendered
 from tests.deploy.manifests import ROOT, kustomized
 
-pytestmark = SKIPPED
+pytestmark = NEEDS_HELM
 
 OPTIONS = {
     "": {},

@@ -45,9 +45,9 @@
 - name: GPUGAUGE_AUDIT_LOG
   value: /var/log/gpugauge/audit.jsonl
 - name: GPUGAUGE_AUDIT_LOG_MAXSIZE
-  value: {{ $v.auditLog.maxSizeMiB | quote }}
+  value: {{ $v.auditLog.maxSizeMiB | int64 | quote }}
 - name: GPUGAUGE_AUDIT_LOG_MAXBACKUP
-  value: {{ $v.auditLog.maxFiles | quote }}
+  value: {{ $v.auditLog.maxFiles | int64 | quote }}
 {{- with $v.auditLog.annotations }}
 - name: GPUGAUGE_AUDIT_ANNOTATIONS
   value: {{ join "," . | quote }}

@@ -6,7 +6,7 @@
 {{- if eq .root.Values.monitoring.discovery "annotations" -}}
 {{- $_ := set $found "prometheus.io/scrape" "true" -}}
 {{- $_ := set $found "prometheus.io/path" "/metrics" -}}
-{{- $_ := set $found "prometheus.io/port" (.values.port | toString) -}}
+{{- $_ := set $found "prometheus.io/port" (.values.port | int | toString) -}}
 {{- $_ := set $found "prometheus.io/scheme" (ternary "https" "http" .root.Values.tls.enabled) -}}
 {{- end -}}
 {{- with merge $found .values.podAnnotations }}
@@ -26,7 +26,7 @@ annotations:
 {{- $scheme := ternary "HTTPS" "HTTP" .root.Values.tls.enabled -}}
 ports:
   - name: metrics
-    containerPort: {{ .values.port }}
+    containerPort: {{ int .values.port }}
     protocol: TCP
 livenessProbe:
   httpGet:
