@@ -56,6 +56,14 @@ ALERT = {"alertname", "severity", "area"}
 """Labels that our alerts have and no series."""
 
 
+MEMORY_OF_OWNERS = {
+    "namespace:gpu_memory_used_bytes:sum",
+    "workload:gpu_memory_used_bytes:avg5m",
+    "workload:gpu_memory_used_bytes:max5m",
+}
+"""Recorded series that are absent while exporters run with `--allocation-labels none`."""
+
+
 def exposed():
     """The label names of every metric of the two programs, by metric name."""
     found = {}
@@ -143,10 +151,12 @@ def test_an_expression_groups_only_by_labels_that_something_sets(where):
     assert grouping_labels(ALL[where]) <= known
 
 
-def test_of_the_values_under_pods_only_the_one_is_read_that_is_exposed_without_labels_of_pods_too():
+def test_alerts_and_panels_read_of_the_values_under_pods_the_one_that_is_exposed_without_labels_of_pods_too():
+    """Memory by workload and namespace, for reports, is absent without them; docs/rules.md says so."""
     under_pods = {each.name for each in (ALLOCATION_BUSY, ALLOCATION_TENSOR, ALLOCATION_MEMORY_USED)}
-    read = {name for expression in EXPRESSIONS.values() for name, _ in selectors(expression)}
-    assert under_pods & read == {ALLOCATION_BUSY.name}
+    readers = {where for where, text in EXPRESSIONS.items() if under_pods & {name for name, _ in selectors(text)}}
+    of_memory = {where for where in readers if "gpugauge_allocation_busy_ratio" not in EXPRESSIONS[where]}
+    assert {where.partition(": ")[2] for where in of_memory} == MEMORY_OF_OWNERS
 
 
 def test_panels_read_only_recorded_series_and_those_of_gpugauge_itself():
