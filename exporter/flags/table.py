@@ -238,7 +238,7 @@ _COMMANDS = (
     ),
     Command(
         "explain",
-        "Explain why a GPU pod is pending or hardly uses its GPUs, or a node offers none; without a name, all pending.",
+        "Explain why a GPU pod is pending or hardly uses its GPUs, or a node offers none.",
         {
             "general": GENERAL,
             "output": (JSON,),
@@ -271,7 +271,7 @@ _COMMANDS = (
     ),
     Command(
         "mig",
-        "Check whether MIG geometries fit a GPU: of the MIG manager's configuration, of a node, or given by hand.",
+        "Check whether MIG geometries fit a GPU: those of a configuration of the MIG manager, or of a node.",
         {
             "general": GENERAL,
             "output": (JSON,),

@@ -21,48 +21,48 @@ class LowUtilizationCause(Reason):
 
     CRASH_LOOPING = (
         "crash_looping",
-        "containers of the pod are restarted again and again, and the GPUs wait meanwhile",
-        "read the log of the container that ended: kubectl logs --previous",
+        "Containers of the pod are restarted again and again, and the GPUs wait meanwhile.",
+        "Read the log of the container that ended: kubectl logs --previous.",
     )
     NEVER_BUSY = (
         "never_busy",
-        "no kernel ran on any of its GPUs",
-        "check whether the program sees the GPUs (CUDA_VISIBLE_DEVICES, a build for CPUs) and what it waits for",
+        "No kernel ran on any of its GPUs.",
+        "Check whether the program sees the GPUs (CUDA_VISIBLE_DEVICES, a build for CPUs) and what it waits for.",
     )
     RANK_IDLE = (
         "rank_idle",
-        "some of its GPUs are idle while others work",
-        "check that each process uses a GPU of its own; else ask for fewer GPUs",
+        "Some of its GPUs are idle while others work.",
+        "Check that each process uses a GPU of its own; else ask for fewer GPUs.",
     )
     CPU_THROTTLED = (
         "cpu_throttled",
-        "its containers want more CPU than their limit",
-        "raise or remove the CPU limit, or prepare less data on the CPU",
+        "Its containers want more CPU than their limit.",
+        "Raise or remove the CPU limit, or prepare less data on the CPU.",
     )
     DATA_OPERATIONS = (
         "data_operations",
-        "the GPUs work in bursts, or processes wait for input and output: data does not come fast enough",
-        "more workers that load data, a faster or nearer copy, larger batches; save checkpoints in the background",
+        "The GPUs work in bursts, or processes wait for input and output: data does not come fast enough.",
+        "More workers that load data, a faster or nearer copy, larger batches; save checkpoints in the background.",
     )
     PCIE_BOUND = (
         "pcie_bound",
-        "much data moves between host and GPU",
-        "keep data on the GPU, pin host memory, and copy while kernels run",
+        "Much data moves between host and GPU.",
+        "Keep data on the GPU, pin host memory, and copy while kernels run.",
     )
     GPU_THROTTLED = (
         "gpu_throttled",
-        "power, heat or hardware keeps the clocks of its GPUs down",
-        "look at cooling, power limit and gpugauge_clock_event of the node",
+        "Power, heat or hardware keeps the clocks of its GPUs down.",
+        "Look at cooling, power limit and gpugauge_clock_event of the node.",
     )
     SHARED = (
         "shared",
-        "its GPUs are shared with other pods, so that how busy they are is not known for one pod",
-        "look at all pods of the GPU; a MIG device would be its own",
+        "Its GPUs are shared with other pods, so that how busy they are is not known for one pod.",
+        "Look at all pods of the GPU; a MIG device would be its own.",
     )
     TENSOR_UNUSED = (
         "tensor_unused",
-        "kernels run and hardly use the tensor cores",
-        "use reduced precision (BF16, FP16, TF32 or FP8) and shapes that suit tensor cores",
+        "Kernels run and hardly use the tensor cores.",
+        "Use reduced precision (BF16, FP16, TF32 or FP8) and shapes that suit tensor cores.",
     )
 
 

@@ -147,7 +147,7 @@ def _causes_text(found: list[CauseFound], *, known: bool) -> Iterable[str]:
     yield "Likely causes of low utilization, the likeliest first:"
     for number, each in enumerate(found, 1):
         yield f"  {number}. {each.cause}: {each.text}"
-        yield f"     {each.cause.meaning[:1].upper()}{each.cause.meaning[1:]}. To do: {each.cause.remedy}."
+        yield f"     {each.cause.meaning} To do: {each.cause.remedy}"
 
 
 def _missing(not_seen: tuple[str, ...]) -> Iterable[str]:
