@@ -25,7 +25,7 @@ FOREIGN = {
     "ALERTS": {"alertname", "alertstate", "component", "namespace", "workload", "pod"},
     "ALERTS_FOR_STATE": {"alertname", "component", "namespace", "workload", "pod"},
     "prometheus_rule_evaluation_failures_total": {"rule_group"},
-    "global:gpugauge_threshold_override:value": {"alert"},
+    "global:gpugauge_threshold_override:value": {"alert", "namespace", "priority_class"},
     "kube_pod_start_time": {"namespace", "pod"},
     "kube_pod_owner": {"namespace", "pod", "owner_kind", "owner_name", "owner_is_controller"},
     "kube_pod_status_phase": {"namespace", "pod", "phase"},

@@ -48,6 +48,8 @@ THRESHOLDS = (
         PENDING_SECONDS,
         "seconds that a workload may have a GPU pod that could be scheduled and does not run",
     ),
+    Threshold("GPUWorkloadStuckStarting", 1800, "seconds that a GPU pod may be bound to a node and not run"),
+    Threshold("GPUClusterSaturated", 10, "workloads pending for a full resource from which on one alert is enough"),
 )
 
 CLUSTERS = """
@@ -71,12 +73,14 @@ def _constant(threshold: Threshold) -> Recording:
 def _in_force(threshold: Threshold) -> Recording:
     """The override of the cluster, else the one without a cluster, else the constant; recorded twice, the larger."""
     expression = """
-max by (cluster) (global:gpugauge_threshold_override:value{alert="ALERT", cluster=~".+"})
+max by (cluster) (
+  global:gpugauge_threshold_override:value{alert="ALERT", cluster=~".+", namespace="", priority_class=""}
+)
 or on (cluster)
 cluster:gpu_monitored:info
 * on () group_left ()
 (
-  max(global:gpugauge_threshold_override:value{alert="ALERT", cluster=""})
+  max(global:gpugauge_threshold_override:value{alert="ALERT", cluster="", namespace="", priority_class=""})
   or
   max(global:gpugauge_threshold:value{alert="ALERT"})
 )

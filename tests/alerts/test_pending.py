@@ -175,8 +175,8 @@ def test_a_name_with_quotes_and_braces_is_shown_as_it_is_and_queries_nothing_els
         text = {
             "summary": f"job' {namespace}/{hostile} has been pending for 25 minutes.",
             "description": (
-                f"1 GPU pods of job' {namespace}/{hostile} could be scheduled and do not run. The oldest, train-0, has "
-                f"been pending for 25 minutes: {reason}. All: 1 {reason}."
+                f"1 GPU pods of job' {namespace}/{hostile} could be scheduled and do not run. The oldest, train-0, "
+                f"is pending: {reason}. All: 1 {reason}. The workload has been pending for 25 minutes."
             ),
             "reason": reason,
             "pods": "1",
@@ -200,8 +200,8 @@ def test_the_text_names_the_reason_of_the_oldest_pod_and_counts_all(tmp_path):
     text = {
         "summary": "Job team-a/train has been pending for 25 minutes.",
         "description": (
-            "3 GPU pods of Job team-a/train could be scheduled and do not run. The oldest, train-0, has been pending "
-            "for 25 minutes: insufficient_gpu. All: 2 insufficient_gpu, 1 taint."
+            "3 GPU pods of Job team-a/train could be scheduled and do not run. The oldest, train-0, is pending: "
+            "insufficient_gpu. All: 2 insufficient_gpu, 1 taint. The workload has been pending for 25 minutes."
         ),
         "reason": "insufficient_gpu",
         "pods": "3",
