@@ -57,7 +57,7 @@ topk by (cluster, namespace, pod) (1,
         )
         or on (cluster, gpu_namespace, gpu_pod)
         max by (cluster, node, gpu_namespace, gpu_pod, workload, workload_type, workload_class) (
-          gpugauge_gpu_pod_info{adapter!=""}
+          gpugauge_gpu_pod_info{adapter!="", node!=""}
         )
         or on (cluster, gpu_namespace, gpu_pod)
         label_replace(
@@ -66,7 +66,7 @@ topk by (cluster, namespace, pod) (1,
               max by (cluster, node, gpu_namespace, gpu_pod) (
                 gpugauge_allocation_info
                 unless on (cluster, gpu_namespace, gpu_pod)
-                gpugauge_gpu_pod_info
+                gpugauge_gpu_pod_info{node!=""}
               ),
               "workload", "$1", "gpu_pod", "(.*)"
             ),

@@ -187,8 +187,8 @@ def test_the_text_names_idle_devices_of_the_wanted_model_who_has_them_and_what_i
         "description": (
             "1 GPU pods of job team-a/train could be scheduled and do not run. The oldest, train-0, is pending: "
             "insufficient_gpu. All: 1 insufficient_gpu. The workload has been pending for 25 minutes. Allocated and "
-            "idle are 15 of the devices that it could use, most of them of ml/a (8), ml/b (4), ml/c (2). Free and of no use "
-            "are 3: their node lacks cpu."
+            "idle are 15 of the devices that it could use, most of them of ml/a (8), ml/b (4), ml/c (2). Free and of "
+            "no use are 3: their node lacks cpu."
         ),
         "reason": "insufficient_gpu",
         "pods": "1",
