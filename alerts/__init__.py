@@ -5,7 +5,20 @@ Each group of rules is a constant GROUP of a module, or one of its GROUPS. `adap
 """
 
 from alerts.adapters import dcgm_exporter, kube_state_metrics
-from alerts.alerting import efficiency, exporters, idle, lost_gpus, pending, rules_health, thermal, watcher, xids
+from alerts.alerting import (
+    blind_exporters,
+    efficiency,
+    exporter_settings,
+    exporters,
+    idle,
+    lost_gpus,
+    pending,
+    rules_health,
+    thermal,
+    watcher,
+    xids,
+)
+from alerts.alerting import nodes as node_alerts
 from alerts.recorded import capacity, clusters, namespaces, nodes, pod_states, pods, reports, thresholds, workloads
 from alerts.recorded import exporters as recorded_exporters
 from alerts.rules.rule import Group
@@ -30,6 +43,9 @@ GROUPS: tuple[Group, ...] = (
     pending.GROUP,
     recorded_exporters.GROUP,
     exporters.GROUP,
+    blind_exporters.GROUP,
+    exporter_settings.GROUP,
+    node_alerts.GROUP,
     watcher.GROUP,
     rules_health.GROUP,
     lost_gpus.GROUP,

@@ -222,6 +222,7 @@ def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
     keys = {*DEVICE, *GPU, *POD, *WORKLOAD}
     more = {"gpu", "model", "container", "workload_class", "reason", "phase", "resource", "size", "le", "blocker"}
     more |= {"xid", "zone", "rack", "priority_class"}
+    more |= {"xid", "zone", "rack", "pool", "sha256", "version", "driver_version", "source", "field"}
     own = {"gpu_namespace", "gpu_pod", "gpu_container", "gpu_pod_uid"}
     of_adapters = {rule.name for group in ADAPTERS for rule in group.rules}
     for rule in RULES:
