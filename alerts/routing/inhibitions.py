@@ -32,6 +32,31 @@ GPU = ("cluster", "node", "UUID")
 INHIBITIONS: tuple[Inhibition, ...] = (
     # A node that is down answers no scrape. Alerts on hardware are no targets: whoever repairs the node needs them.
     Inhibition(("KubeNodeNotReady", "KubeNodeUnreachable"), ("GPUExporterDown",), NODE),
+    # A node that is not ready offers no GPUs.
+    Inhibition(
+        ("KubeNodeNotReady", "KubeNodeUnreachable"),
+        ("GPUDevicePluginNotRegistered", "GPUNodeDevicesUnhealthy", "GPUNodeCordonedWithGPUs"),
+        NODE,
+    ),
+    # A GPU that is lost explains why fewer are offered, read and found.
+    Inhibition(
+        ("GPULost",),
+        (
+            "GPUExporterEmpty",
+            "GPUNodeCapacityMismatch",
+            "GPUNodeDevicesUnhealthy",
+            "GPUAllocatedDeviceUnseen",
+        ),
+        NODE,
+    ),
+    Inhibition(("GPULost", "GPUXidCritical"), ("GPUXidWarning", "GPUXidApplication"), GPU),
+    # What an exporter that is down, blind or late exposes is of no use.
+    Inhibition(
+        ("GPUExporterDown", "GPUExporterEmpty", "GPUExporterStale"),
+        ("GPUAttributionBroken", "GPUExporterCollectionErrors", "GPUUnmatchedDevices", "GPUMemoryUsedUnallocated"),
+        NODE,
+    ),
+    Inhibition(("GPUAttributionBroken",), ("GPUExporterCollectionErrors", "GPUMemoryUsedUnallocated"), NODE),
     # A common cause is one page.
     Inhibition(("GPUFleetBlind",), ("GPUExporterDown",), ("cluster",)),
     # Without the exporter the utilization of the node's pods is unknown.
