@@ -10,6 +10,7 @@ from alerts.alerting import (
     efficiency,
     exporter_settings,
     exporters,
+    faults,
     idle,
     lost_gpus,
     pending,
@@ -21,6 +22,7 @@ from alerts.alerting import (
 from alerts.alerting import nodes as node_alerts
 from alerts.recorded import capacity, clusters, namespaces, nodes, pod_states, pods, reports, thresholds, workloads
 from alerts.recorded import exporters as recorded_exporters
+from alerts.recorded import faults as recorded_faults
 from alerts.rules.rule import Group
 
 ADAPTERS: tuple[Group, ...] = (dcgm_exporter.GROUP, kube_state_metrics.GROUP)
@@ -49,6 +51,8 @@ GROUPS: tuple[Group, ...] = (
     watcher.GROUP,
     rules_health.GROUP,
     lost_gpus.GROUP,
+    recorded_faults.GROUP,
+    faults.GROUP,
     xids.GROUP,
     thermal.GROUP,
 )

@@ -24,7 +24,7 @@ FOREIGN = {
     "up": {"job", "instance", "node", "namespace", "pod"},
     "ALERTS": {"alertname", "alertstate", "component", "namespace", "workload", "pod"},
     "ALERTS_FOR_STATE": {"alertname", "component", "namespace", "workload", "pod"},
-    "prometheus_rule_evaluation_failures_total": {"rule_group"},
+    "prometheus_rule_evaluation_failures_total": {"rule_group", "fault"},
     "global:gpugauge_threshold_override:value": {"alert", "namespace", "priority_class"},
     "kube_pod_start_time": {"namespace", "pod"},
     "kube_pod_owner": {"namespace", "pod", "owner_kind", "owner_name", "owner_is_controller"},
@@ -54,7 +54,7 @@ DCGM = {
 }  # fmt: skip
 """Labels of DCGM-named series in every generation, and their names after a scrape without honor_labels."""
 
-COPIED = {"uid", "found_node", "found_uuid", "rule_group"}
+COPIED = {"uid", "found_node", "found_uuid", "rule_group", "fault"}
 """Labels that rules copy under another name, those that the adapter for dcgm-exporter makes of several,
 and one that Prometheus sets on its own series."""
 

@@ -50,6 +50,8 @@ INHIBITIONS: tuple[Inhibition, ...] = (
         NODE,
     ),
     Inhibition(("GPULost", "GPUXidCritical"), ("GPUXidWarning", "GPUXidApplication"), GPU),
+    # A GPU that is to be replaced needs no reset.
+    Inhibition(("GPURowRemapFailed",), ("GPURowRemapPending", "GPURowRemapExhausting"), GPU),
     # What an exporter that is down, blind or late exposes is of no use.
     Inhibition(
         ("GPUExporterDown", "GPUExporterEmpty", "GPUExporterStale"),

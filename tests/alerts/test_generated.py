@@ -139,7 +139,7 @@ def test_the_queries_of_the_runbook_parse_and_select_recorded_or_exposed_series(
     assert len(queries) > 8
     for query in queries:
         for name, _ in selectors(" ".join(query.split())):
-            exposed = name.startswith("gpugauge_") or name in fields_by_name()
+            exposed = name.startswith(("gpugauge_", "DCGM_EXP_")) or name in fields_by_name()
             assert exposed or name in RECORDED or name in ("up", "ALERTS"), query
 
 
@@ -218,13 +218,13 @@ def test_every_grouping_and_join_keeps_the_cluster():
 
 
 def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
-    """Except in the adapter for dcgm-exporter, which has no other, and in rules about scrapes."""
+    """Except where DCGM-named series are read, which have no other, and in rules about scrapes."""
     keys = {*DEVICE, *GPU, *POD, *WORKLOAD}
     more = {"gpu", "model", "container", "workload_class", "reason", "phase", "resource", "size", "le", "blocker"}
-    more |= {"xid", "zone", "rack", "priority_class"}
-    more |= {"xid", "zone", "rack", "pool", "sha256", "version", "driver_version", "source", "field"}
+    more |= {"priority_class"}
+    more |= {"xid", "zone", "rack", "pool", "sha256", "version", "driver_version", "source", "field", "fault"}
     own = {"gpu_namespace", "gpu_pod", "gpu_container", "gpu_pod_uid"}
-    of_adapters = {rule.name for group in ADAPTERS for rule in group.rules}
+    of_adapters = {rule.name for group in ADAPTERS for rule in group.rules} | {"node:gpu_fault:info"}
     for rule in RULES:
         if rule.name not in of_adapters:
             removed = (
