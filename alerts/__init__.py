@@ -13,6 +13,7 @@ from alerts.alerting import (
     faults,
     idle,
     lost_gpus,
+    node_problems,
     pending,
     rules_health,
     thermal,
@@ -55,5 +56,6 @@ GROUPS: tuple[Group, ...] = (
     faults.GROUP,
     xids.GROUP,
     thermal.GROUP,
+    node_problems.GROUP,
 )
 """Every group, each after the groups whose series it reads."""

@@ -221,8 +221,21 @@ def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
     """Except where DCGM-named series are read, which have no other, and in rules about scrapes."""
     keys = {*DEVICE, *GPU, *POD, *WORKLOAD}
     more = {"gpu", "model", "container", "workload_class", "reason", "phase", "resource", "size", "le", "blocker"}
-    more |= {"priority_class"}
-    more |= {"xid", "zone", "rack", "pool", "sha256", "version", "driver_version", "source", "field", "fault"}
+    more |= {
+        "driver_version",
+        "fault",
+        "field",
+        "pool",
+        "priority_class",
+        "problem",
+        "rack",
+        "sha256",
+        "source",
+        "version",
+        "writer",
+        "xid",
+        "zone",
+    }
     own = {"gpu_namespace", "gpu_pod", "gpu_container", "gpu_pod_uid"}
     of_adapters = {rule.name for group in ADAPTERS for rule in group.rules} | {"node:gpu_fault:info"}
     for rule in RULES:

@@ -9,6 +9,7 @@ from exporter.cluster.metrics import (
     limits,
     maintenance,
     namespaces,
+    node_problems,
     nodes,
     pending,
     pods,
@@ -26,6 +27,7 @@ METRICS = (
     *nodes.METRICS,
     *capacity.METRICS,
     *maintenance.METRICS,
+    *node_problems.METRICS,
     *prices.METRICS,
     *limits.METRICS,
     *reflectors.METRICS,
@@ -47,6 +49,7 @@ def families(view: ClusterView, config: ClusterConfig, malformed: list[Malformed
         *nodes.node_families(view, config.node_labels, config.limits.nodes),
         *capacity.capacity_families(view),
         *maintenance.maintenance_families(view),
+        *node_problems.node_problem_families(view),
         *prices.price_families(view),
         *reflectors.reflector_families(view.stores),
     ]

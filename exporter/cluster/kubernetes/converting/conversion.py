@@ -145,7 +145,17 @@ def node(decoded: wire.WireNode, gpus: GpuResources) -> records.Node:
         has_gpus=bool(capacity or allocatable or labeled_with_gpus(labels)),
         room=_shared(room(status.allocatable)),
         maintenance=overrides.node_maintenance(decoded.metadata.annotations or {}),
+        problems=tuple(intern(each.type) for each in status.conditions or () if _is_problem(each)),
     )
+
+
+_OF_THE_KUBELET = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
+
+
+def _is_problem(condition: wire.PodCondition) -> bool:
+    """Conditions whose type ends in `Ready` are good when true, all others when false; `Unknown` tells nothing."""
+    bad = "False" if condition.type.endswith("Ready") else "True"
+    return condition.type not in _OF_THE_KUBELET and condition.status == bad
 
 
 def _amounts(decoded: Mapping[str, str | int | float] | None, gpus: GpuResources) -> records.Amounts:

@@ -179,6 +179,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """What it has for pods besides GPUs; 0 where it is not known."""
     maintenance: str = ""
     """The annotation that announces planned maintenance, as written."""
+    problems: tuple[str, ...] = ()
+    """The types of conditions that tell of a problem, without those of the kubelet."""
 
 
 class ResourceQuota(msgspec.Struct, frozen=True, gc=False):

@@ -57,9 +57,7 @@ _UNNAMED = "another program"
 
 def signals(conditions: Iterable[PodCondition]) -> list[Signal]:
     """The conditions that tell of a problem, in the node's order."""
-    return [
-        Signal(each.type, _writer(each.type, "conditions"), _text(each)) for each in conditions if _is_problem(each)
-    ]
+    return [Signal(each.type, writer_of_condition(each.type), _text(each)) for each in conditions if _is_problem(each)]
 
 
 def _is_problem(condition: PodCondition) -> bool:
@@ -75,9 +73,15 @@ def _text(condition: PodCondition) -> str:
 
 def taint_signals(taints: Iterable[tuple[Taint, str]]) -> list[Signal]:
     """The taints that such a program sets, from taints and how they are written."""
-    found = ((text, _writer(taint[0], "taints")) for taint, text in taints)
+    found = ((text, writer_of_taint(taint[0])) for taint, text in taints)
     return [Signal(text, writer, "") for text, writer in found if writer != _UNNAMED]
 
 
-def _writer(name: str, what: str) -> str:
-    return next((row.name for row in WRITERS if getattr(row, what).fullmatch(name)), _UNNAMED)
+def writer_of_condition(name: str) -> str:
+    """Who writes conditions of this type."""
+    return next((row.name for row in WRITERS if row.conditions.fullmatch(name)), _UNNAMED)
+
+
+def writer_of_taint(key: str) -> str:
+    """Who sets taints with this key."""
+    return next((row.name for row in WRITERS if row.taints.fullmatch(key)), _UNNAMED)

@@ -56,6 +56,12 @@ def pending(name, in_namespace="team-a", count=4, created=NOW - 1000, **more):
     )
 
 
+def marked(node):
+    """The node as NVSentinel marks it."""
+    node["status"]["conditions"].append({"type": "GpuMemWatch", "status": "True"})
+    return node
+
+
 def cluster():
     """Three nodes, and a pod in every state."""
     nodes = [
@@ -63,7 +69,7 @@ def cluster():
             "h1", {GPU: 8}, {**H100, "eks.amazonaws.com/nodegroup": "big", "topology.kubernetes.io/zone": "z1"}
         ),
         objects.node("m1", {MIG: 7, GPU: 0}, objects.gpu_labels("NVIDIA-A100-SXM4-80GB", 1, mig="mixed")),
-        objects.cordoned(objects.node("t1", {"nvidia.com/gpu.shared": 4}, T4)),
+        marked(objects.cordoned(objects.node("t1", {"nvidia.com/gpu.shared": 4}, T4))),
     ]
     pods = [
         objects.running(
