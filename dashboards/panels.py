@@ -110,6 +110,7 @@ def bars(title: str, description: str, unit: Unit, *queries: Query, link: str = 
         format=unit.value,
         noValue=NO_DATA,
         reduceCalc="lastNotNull",
+        color={"mode": "fixed", "fixedColor": Color.BUSY.value},
         thresholds=[{"color": Color.BUSY.value}],
         decimals=decimals(unit),
         overrides=line_overrides(queries),

@@ -21,7 +21,8 @@ NAMESPACE = f'{CLUSTER}, namespace=~"$namespace"'
 """For recorded series and alerts. Series of exporters have the namespace in `gpu_namespace`."""
 WITH_NAMESPACES = f'{{__name__=~"namespace:gpu_pods:count|workload:gpu_pending_pods:count", {CLUSTER}}}'
 """Selects series of every namespace with GPU pods, running or pending."""
-FIRING = f'component="gpu", alertstate="firing", {CLUSTER}'
+FIRING = f'component="gpu", severity!="none", alertstate="firing", {CLUSTER}'
+"""All but the watchdog, which always fires."""
 
 WATCHER_UP = f'0 * max(up{{job="gpugauge-cluster", {CLUSTER}}} == 1)'
 """Zero while the watcher answers, else nothing: after `or`, so that none is 0 only while it would be known."""
@@ -122,3 +123,11 @@ def over_range(series: str, selection: str, *keys: str) -> str:
     """The sum over the time range of a series that is recorded every 5 minutes of the 5 minutes before."""
     total = f"sum_over_time({series}{{{selection}}}[$__range])"
     return f"sum by ({', '.join(keys)}) ({total})" if keys else total
+
+
+def oldest_pending(selection: str) -> str:
+    """The oldest pending pod of each workload with its reason; its value is how long it has been pending.
+
+    One per workload: where a series ended without a mark, that of the pod before is still found for 5 minutes.
+    """
+    return f"topk by ({WORKLOAD}) (1, workload:gpu_pending_oldest:info{{{selection}}})"

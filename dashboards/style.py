@@ -31,6 +31,7 @@ class Unit(StrEnum):
     """The unit ids of Grafana that we use. Grafana shows an unknown id as text behind the number."""
 
     COUNT = "none"
+    AMOUNT = "short"
     RATIO = "percentunit"
     CELSIUS = "celsius"
     WATT = "watt"
@@ -42,7 +43,7 @@ class Unit(StrEnum):
     HERTZ = "hertz"
     JOULE = "joule"
     WATT_HOURS = "watth"
-    HOURS = "h"
+    HOURS = "suffix:h"
     MONEY = "locale"
     BYTES_PER_SECOND = "binBps"
     TEXT = "string"

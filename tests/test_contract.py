@@ -23,7 +23,7 @@ from tests.promql import grouping_labels, selectors
 FOREIGN = {
     "up": {"job", "instance", "node", "namespace", "pod"},
     "ALERTS": {"alertname", "alertstate", "component", "namespace", "workload", "pod", "area", "severity"},
-    "ALERTS_FOR_STATE": {"alertname", "component", "namespace", "workload", "pod"},
+    "ALERTS_FOR_STATE": {"alertname", "component", "namespace", "workload", "pod", "severity"},
     "prometheus_rule_evaluation_failures_total": {"rule_group", "fault"},
     "global:gpugauge_threshold_override:value": {"alert", "namespace", "priority_class"},
     "kube_pod_start_time": {"namespace", "pod"},

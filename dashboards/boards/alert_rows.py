@@ -19,8 +19,8 @@ def firing(title: str, selection: str) -> Any:
         "The "
         f"newest first, at most {TABLE_ROWS} rows; empty when none fires.",
         (
-            Column("severity", "Severity", width=100),
-            Column("alertname", "Alert"),
+            Column("severity", "Severity", width=90),
+            Column("alertname", "Alert", width=240),
             Column("area", "Area", width=110),
             Column("namespace", "Namespace"),
             Column("workload", "Workload"),
@@ -31,7 +31,7 @@ def firing(title: str, selection: str) -> Any:
         ),
         f"""
         topk({TABLE_ROWS},
-          max by ({LABELS}) (ALERTS_FOR_STATE{{component="gpu", {selection}}}) * 1000
+          max by ({LABELS}) (ALERTS_FOR_STATE{{component="gpu", severity!="none", {selection}}}) * 1000
           and on ({LABELS}) ALERTS{{{q.FIRING}}}
         )
         """,

@@ -68,12 +68,12 @@ LOW_UTILIZATION = PanelRow(
     ),
 )
 
-_OLDEST = f"topk({TABLE_ROWS}, workload:gpu_pending_oldest:info{{{CLUSTER}}})"
+_OLDEST = f"topk({TABLE_ROWS}, {q.oldest_pending(CLUSTER)})"
 
 PENDING = PanelRow(
     "Pending and idle",
     (
-        SizedPanel(pending_idle.summary("Pending and idle GPUs", CLUSTER, CLUSTER), 24, 6),
+        SizedPanel(pending_idle.summary("Pending and idle GPUs", CLUSTER, CLUSTER), 24, 8),
         SizedPanel(
             table(
                 "Pending workloads",
@@ -84,7 +84,7 @@ PENDING = PanelRow(
                     WORKLOAD_COLUMN,
                     TYPE_COLUMN,
                     CLUSTER_COLUMN,
-                    Column("reason", "Reason"),
+                    Column("reason", "Reason", width=190),
                     Column("pod", "Oldest pod"),
                     Column("Value #A", "Pending for", Unit.DURATION, width=140),
                     Column("Value #B", "Pods", Unit.COUNT, width=70),

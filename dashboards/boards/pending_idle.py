@@ -46,7 +46,10 @@ def summary(title: str, chosen: str, asked_for: str) -> Any:
             count("Value #F", "Allocatable", 100),
         ),
         f"model:gpu_pending_devices:sum{{{asked_for}}}",
-        f"model:gpu_idle_devices:count15m{{{chosen}}}",
+        f"""
+        model:gpu_idle_devices:count15m{{{chosen}}}
+        or (0 * model:gpu_requested:sum{{{chosen}}} and on (cluster, model) model:gpu_allocated_busy:count{{{CLUSTER}}})
+        """,
         f"model:gpu_free:sum{{{chosen}}}",
         f"max by (cluster, resource, model) (gpugauge_largest_free_block_devices{{{chosen}}})",
         f"model:gpu_requested:sum{{{chosen}}}",
@@ -78,12 +81,12 @@ PENDING = table(
         TYPE_COLUMN,
         CLUSTER_COLUMN,
         RESOURCE_COLUMN,
-        Column("reason", "Reason"),
-        Column("Value #A", "Pending for", Unit.DURATION, width=120),
+        Column("reason", "Reason", width=130),
+        Column("Value #A", "Pending for", Unit.DURATION, width=100),
         count("Value #B", "Pods", 60),
     ),
     f"""
-    {_PENDING} * on ({q.WORKLOAD}) group_left (reason) (workload:gpu_pending_oldest:info{{{CLUSTER}}} ^ 0)
+    {_PENDING} * on ({q.WORKLOAD}) group_left (reason) ({q.oldest_pending(CLUSTER)} ^ 0)
     or on ({q.WORKLOAD}) {_PENDING}
     """,
     f"({_PENDING} * 0) + on ({q.WORKLOAD}) group_left () workload:gpu_pending_pods:count{{{CLUSTER}}}",

@@ -17,6 +17,7 @@ from tests.dashboards.prometheus import RULES, eventually, prometheus, query
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HOUR = 3600
+SCRAPE_SECONDS = 3
 VOLATILE = re.compile(r"(?<= )\*$", re.MULTILINE)
 """How golden files write a value that differs from run to run."""
 
@@ -52,7 +53,7 @@ def without_alerts() -> dict[str, str]:
         groups = yaml.safe_load(path.read_text())["groups"]
         recorded = [{**each, "rules": [rule for rule in each["rules"] if "record" in rule]} for each in groups]
         text = json.dumps({"groups": [{**each, "interval": "1s"} for each in recorded if each["rules"]]})
-        found[path.name] = text.replace("[299s:1m]", "[5s:1s]")
+        found[path.name] = text.replace("[4m59s:1m]", "[8s:1s]")
     return found
 
 
@@ -60,6 +61,11 @@ def node(name: str, scenario: str) -> str:
     """What the exporter of a node exposes in a scenario."""
     text = (GOLDEN / f"{scenario}.prom").read_text().replace('node="node-1"', f'node="{name}"')
     return VOLATILE.sub("0.004", text)
+
+
+def target(name: str) -> dict[str, str]:
+    """The labels of the scrape target of a node."""
+    return {"job": "gpugauge-node", "node": name, "instance": name}
 
 
 def line(metric: str, value: float, **labels: str) -> str:
@@ -151,7 +157,7 @@ def healthy(now: float) -> DataSet:
     ]
     return DataSet(
         {"/node-1": node("node-1", "whole"), "/watcher": "\n".join(watcher) + "\n"},
-        {"/node-1": {"job": "gpugauge-node", "node": "node-1"}, "/watcher": {"job": "gpugauge-cluster"}},
+        {"/node-1": target("node-1"), "/watcher": {"job": "gpugauge-cluster"}},
         (
             "workload:gpu_busy:sum",
             "cluster:gpu_idle_devices:count15m",
@@ -236,10 +242,10 @@ def mig_sharing_and_trouble(now: float) -> DataSet:
             "/watcher": "\n".join(watcher) + "\n",
         },
         {
-            "/node-2": {"job": "gpugauge-node", "node": "node-2"},
-            "/node-3": {"job": "gpugauge-node", "node": "node-3"},
-            "/node-4": {"job": "gpugauge-node", "node": "node-4"},
-            "/node-5": {"job": "gpugauge-node", "node": "node-5"},
+            "/node-2": target("node-2"),
+            "/node-3": target("node-3"),
+            "/node-4": target("node-4"),
+            "/node-5": target("node-5"),
             "/watcher": {"job": "gpugauge-cluster"},
         },
         (
@@ -260,7 +266,7 @@ DATA_SETS = {"healthy": healthy, "empty": lambda _now: DataSet(), "MIG": mig_sha
 def running(folder: Path, name: str) -> Iterator[str]:
     """Run a Prometheus that scrapes a data set. Yields its URL once the last series are recorded."""
     data = DATA_SETS[name](time.time())
-    with prometheus(folder, data.jobs, data.expositions, without_alerts() | data.rules) as address:
+    with prometheus(folder, data.jobs, data.expositions, without_alerts() | data.rules, SCRAPE_SECONDS) as address:
         for last in data.last:
             eventually(lambda last=last: query(address, "query", query=last) != [], last)
         yield address

@@ -48,7 +48,7 @@ def serving(expositions: dict[str, str]) -> Iterator[str]:
         thread.join()
 
 
-def _settings(jobs: dict[str, dict[str, str]], address: str, access: dict[str, Any]) -> str:
+def _settings(jobs: dict[str, dict[str, str]], address: str, access: dict[str, Any], seconds: int) -> str:
     """The configuration, as JSON, which is YAML too. `jobs`: labels of the scrape target, by path."""
     scrapes = [
         {
@@ -63,7 +63,7 @@ def _settings(jobs: dict[str, dict[str, str]], address: str, access: dict[str, A
     ]
     return json.dumps(
         {
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "global": {"scrape_interval": f"{seconds}s", "evaluation_interval": "1s"},
             "rule_files": ["rules/*.yaml"],
             "scrape_configs": scrapes,
         }
@@ -81,10 +81,17 @@ def _write_rules(folder: Path, rules: dict[str, str]) -> None:
 
 @contextmanager
 def prometheus(
-    folder: Path, jobs: dict[str, dict[str, str]], expositions: dict[str, str], rules: dict[str, str]
+    folder: Path,
+    jobs: dict[str, dict[str, str]],
+    expositions: dict[str, str],
+    rules: dict[str, str],
+    seconds: int = 1,
 ) -> Iterator[str]:
-    """Run a Prometheus with the generated rules and these. Yields its URL."""
-    with serving(expositions) as address, scraping(folder, jobs, address, rules) as url:
+    """Run a Prometheus with the generated rules and these, which scrapes every few seconds. Yields its URL.
+
+    A scrape that takes longer than that, as on a busy machine, ends all series until the next one.
+    """
+    with serving(expositions) as address, scraping(folder, jobs, address, rules, seconds=seconds) as url:
         yield url
 
 
@@ -95,13 +102,14 @@ def scraping(
     address: str,
     rules: dict[str, str],
     access: dict[str, Any] | None = None,
+    seconds: int = 1,
 ) -> Iterator[str]:
     """Run a Prometheus that scrapes a running server, with the generated rules and these. Yields its URL.
 
     `access` are settings of its scrapes such as `scheme` and `tls_config`.
     """
     _write_rules(folder / "rules", rules)
-    with running(folder, _settings(jobs, address, access or {})) as url:
+    with running(folder, _settings(jobs, address, access or {}, seconds)) as url:
         yield url
 
 

@@ -18,7 +18,9 @@ from tests.dashboards.rendered import RENDERED, filled, panels, variable_sources
 FOLDER = GOLDEN / "dashboards"
 SECONDS_PER_QUERY = 10.0
 """What takes longer on these few series is wrong, however busy the machine is."""
-SETTLED_SECONDS = 6.0
+WINDOW = "15s"
+"""For `$__range` and `$__rate_interval`: a few scrapes."""
+SETTLED_SECONDS = 30.0
 """For so long the numbers must not change before they are written as expected ones."""
 
 WITHOUT_RESULT = {
@@ -35,7 +37,7 @@ def queries(dashboard: dict) -> Iterator[tuple[str, str, bool]]:
     """Title and name, expression, and whether it is an instant query, of every query of a dashboard."""
     for panel in panels(dashboard):
         for target in panel["targets"]:
-            yield f"{panel['title']} {target['refId']}", filled(target["expr"], "30s", "1s"), target["instant"]
+            yield f"{panel['title']} {target['refId']}", filled(target["expr"], WINDOW, "1s"), target["instant"]
     for annotation in dashboard["annotations"]["list"]:
         yield f"annotation {annotation['name']}", filled(annotation["expr"]), False
     for name, series, label in variable_sources(dashboard):
@@ -63,7 +65,7 @@ def numbers(bases: dict[str, str], dashboard: dict) -> str:
 
 
 def settled(bases: dict[str, str], dashboard: dict) -> str:
-    """The numbers once they no longer change."""
+    """The numbers once they no longer change, also where windows reach back to before the last rules had run."""
     found, since = numbers(bases, dashboard), time.monotonic()
     while time.monotonic() - since < SETTLED_SECONDS:
         now = numbers(bases, dashboard)

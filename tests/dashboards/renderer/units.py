@@ -10,7 +10,17 @@ SCALED = {
     "kwatth": "kWh",
 }  # fmt: skip
 """Units with a prefix for thousands."""
-SUFFIX = {"celsius": " °C", "cps": " c/s", "cpm": " c/m", "percent": "%", "ops": " ops/s", "none": "", "string": ""}
+SUFFIX = {
+    "celsius": " °C",
+    "cps": " c/s",
+    "suffix:h": " h",
+    "locale": "",
+    "cpm": " c/m",
+    "percent": "%",
+    "ops": " ops/s",
+    "none": "",
+    "string": "",
+}
 TIMES = (
     ("week", 604_800), ("day", 86_400), ("hour", 3_600), ("min", 60), ("s", 1), ("ms", 1e-3), ("µs", 1e-6),
 )  # fmt: skip
