@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from dashboards.links import CLUSTER_OF_LINKS, panel_link, row_link
 from tests.dashboards.rendered import EVERY_DASHBOARD, RENDERED, all_panels, expressions, links, panels, text
 
@@ -68,3 +70,21 @@ def test_no_address_of_another_site_is_used(dashboard):
     assert "http://" not in text(dashboard)
     assert "https://" not in text(dashboard)
     assert list(expressions(dashboard))
+
+
+@pytest.mark.parametrize("uid", ["gpu-fleet", "gpu-capacity", "gpu-efficiency"])
+def test_every_number_of_a_fleet_opens_a_list(uid):
+    numbers = [panel for panel in panels(RENDERED[uid]) if panel["type"] == "stat"]
+    assert len(numbers) > 5
+    assert [panel["title"] for panel in numbers if not panel["fieldConfig"]["defaults"]["links"]] == []
+
+
+def test_utilization_per_node_per_pod_and_per_mig_device_is_one_click_from_the_start_page():
+    opened = {link.split("?")[0].removeprefix("/d/") for link in links(RENDERED["gpu-fleet"])}
+    assert {"gpu-node", "gpu-workload", "gpu-capacity", "gpu-namespace"} <= opened
+    for uid, title in (("gpu-node", "GPUs and MIG devices"), ("gpu-workload", "GPUs of the pods")):
+        (panel,) = [each for each in panels(RENDERED[uid]) if each["title"] == title]
+        kept = [step["options"].get("include", {}).get("names", []) for step in panel["transformations"]]
+        assert {"GPU_I_ID", "GPU_I_PROFILE"} <= {field for fields in kept for field in fields}
+        for series in ("busy_ratio", "tensor_active_ratio", "memory_used_bytes"):
+            assert f"gpugauge_device_{series}" in text(RENDERED[uid])
