@@ -5,6 +5,7 @@ the exporter alone.
 """
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,15 @@ VARIABLES = {
 def test_the_variables_are_those_that_links_from_elsewhere_set(uid):
     names = [each["name"] for each in RENDERED[uid]["templating"]["list"]]
     assert names == ["datasource", *VARIABLES[uid]]
+
+
+def test_the_document_names_the_variables_of_each_dashboard():
+    rows = re.findall(r"^\| `(gpu-[a-z-]+)` \|.*\|(.*)\|$", Path("docs/grafana.md").read_text(), re.MULTILINE)
+    documented = {uid: re.findall(r"`(\w+)`", names) for uid, names in rows}
+    assert documented.keys() == VARIABLES.keys()
+    for uid, names in documented.items():
+        chosen = [each for each in RENDERED[uid]["templating"]["list"] if not each.get("hide")]
+        assert [each["name"] for each in chosen] == ["datasource", "cluster", *names]
 
 
 @EVERY_DASHBOARD
