@@ -21,7 +21,18 @@ from alerts.alerting import (
     xids,
 )
 from alerts.alerting import nodes as node_alerts
-from alerts.recorded import capacity, clusters, namespaces, nodes, pod_states, pods, reports, thresholds, workloads
+from alerts.recorded import (
+    capacity,
+    clusters,
+    hardware,
+    namespaces,
+    nodes,
+    pod_states,
+    pods,
+    reports,
+    thresholds,
+    workloads,
+)
 from alerts.recorded import exporters as recorded_exporters
 from alerts.recorded import faults as recorded_faults
 from alerts.rules.rule import Group
@@ -38,6 +49,7 @@ GROUPS: tuple[Group, ...] = (
     namespaces.GROUP,
     *nodes.GROUPS,
     clusters.GROUP,
+    hardware.GROUP,
     workloads.GROUP,
     capacity.GROUP,
     reports.GROUP,

@@ -1,10 +1,23 @@
 """The Grafana dashboards, as Python from which `python -m dashboards` writes JSON into deploy/generated/dashboards.
 
-Each dashboard is a module of `boards/` (lower rows of two of them in `breakdown.py`, `health.py`). `panels.py` makes
+Each dashboard is a module of `boards/`, some with lower rows in modules of their own. `panels.py` makes
 panels, `queries.py` has the PromQL that panels share.
 """
 
-from dashboards.boards import capacity, efficiency, fleet, namespace, node, workload
+from dashboards.boards import (
+    alerts_overview,
+    capacity,
+    device,
+    efficiency,
+    exporter,
+    fleet,
+    hardware_health,
+    mig_sharing,
+    namespace,
+    node,
+    weekly,
+    workload,
+)
 from dashboards.style import Dashboard
 
 DASHBOARDS: tuple[Dashboard, ...] = (
@@ -14,5 +27,11 @@ DASHBOARDS: tuple[Dashboard, ...] = (
     namespace.DASHBOARD,
     capacity.DASHBOARD,
     efficiency.DASHBOARD,
+    hardware_health.DASHBOARD,
+    exporter.DASHBOARD,
+    device.DASHBOARD,
+    mig_sharing.DASHBOARD,
+    alerts_overview.DASHBOARD,
+    weekly.DASHBOARD,
 )
 """Every dashboard. Their uids are an interface: links from elsewhere contain them."""

@@ -131,3 +131,8 @@ def oldest_pending(selection: str) -> str:
     One per workload: where a series ended without a mark, that of the pod before is still found for 5 minutes.
     """
     return f"topk by ({WORKLOAD}) (1, workload:gpu_pending_oldest:info{{{selection}}})"
+
+
+def count_or_zero(found: str, known: str) -> str:
+    """How many series there are, and 0 only where there is one of `known`: else it is not known that there are none."""
+    return f"count({found}) or 0 * count({known})"

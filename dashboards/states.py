@@ -17,6 +17,15 @@ ALLOCATION = (
     ValueState(2, "shared", Color.WARNING),
 )
 """For the number of pods that a device is allocated to."""
+RECOVERY = (
+    ValueState(0, "none", Color.OK),
+    ValueState(1, "reset the GPU", Color.CRITICAL),
+    ValueState(2, "reboot the node", Color.CRITICAL),
+    ValueState(3, "drain peers", Color.WARNING),
+    ValueState(4, "drain and reset", Color.CRITICAL),
+)
+"""What makes a GPU usable again, as DCGM numbers it."""
+NO_OR_YES = (ValueState(0, "no", Color.OK), ValueState(1, "yes", Color.CRITICAL))
 
 SOURCE_BROKEN = -1
 NOT_SUPPORTED = -2

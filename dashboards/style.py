@@ -85,6 +85,15 @@ class ValueState:
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """What is shown for a label value, and in which color."""
+
+    value: str
+    text: str
+    color: Color
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A table column: the field it shows, its heading, and how its values are shown."""
 
@@ -96,6 +105,7 @@ class Column:
     link: str = ""
     width: int | None = None
     hidden: bool = False
+    words: tuple[Word, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +123,10 @@ class Dashboard:
 
 
 def decimals(unit: Unit) -> int | None:
-    """Digits after the point: 1 for ratios, 0 for counts, temperatures and power. None leaves it to Grafana."""
+    """Digits after the point: 1 for ratios, 0 for counts and temperatures. None leaves it to Grafana: three digits."""
     if unit is Unit.RATIO:
         return 1
-    return 0 if unit in {Unit.COUNT, Unit.CELSIUS, Unit.WATT, Unit.HOURS} else None
+    return 0 if unit in {Unit.COUNT, Unit.CELSIUS, Unit.HOURS} else None
 
 
 def defaults(unit: Unit, link: str = "", states: tuple[ValueState, ...] = ()) -> Json:
@@ -190,6 +200,8 @@ def column_override(column: Column) -> Json:
         properties += _bar(column.unit)
     if column.states:
         properties += _states(column.states)
+    if column.words:
+        properties += _words(column.words)
     if column.link:
         properties.append({"id": "links", "value": [{"title": "Open", "url": column.link}]})
     if column.hidden:
@@ -216,4 +228,14 @@ def _states(states: tuple[ValueState, ...]) -> list[Json]:
         {"id": "mappings", "value": value_mappings(states)},
         {"id": "custom.cellOptions", "value": {"type": "color-text"}},
         {"id": "thresholds", "value": {"mode": "absolute", "steps": threshold_steps(states)}},
+    ]
+
+
+def _words(words: tuple[Word, ...]) -> list[Json]:
+    options = {
+        word.value: {"text": word.text, "color": word.color.value, "index": index} for index, word in enumerate(words)
+    }
+    return [
+        {"id": "mappings", "value": [{"type": "value", "options": options}]},
+        {"id": "custom.cellOptions", "value": {"type": "color-text"}},
     ]

@@ -23,9 +23,12 @@ from tests.promql import grouping_labels, selectors
 FOREIGN = {
     "up": {"job", "instance", "node", "namespace", "pod"},
     "ALERTS": {"alertname", "alertstate", "component", "namespace", "workload", "pod", "area", "severity"},
-    "ALERTS_FOR_STATE": {"alertname", "component", "namespace", "workload", "pod", "severity"},
+    "ALERTS_FOR_STATE": {"alertname", "component", "namespace", "workload", "pod", "severity", "area"},
     "prometheus_rule_evaluation_failures_total": {"rule_group", "fault"},
     "global:gpugauge_threshold_override:value": {"alert", "namespace", "priority_class"},
+    "prometheus_rule_group_last_duration_seconds": {"rule_group"},
+    "prometheus_rule_group_iterations_missed_total": {"rule_group"},
+    "scrape_samples_scraped": {"job", "instance"},
     "kube_pod_start_time": {"namespace", "pod"},
     "kube_pod_owner": {"namespace", "pod", "owner_kind", "owner_name", "owner_is_controller"},
     "kube_pod_created": {"namespace", "pod"},
@@ -166,12 +169,26 @@ def test_alerts_and_panels_read_of_the_values_under_pods_the_one_that_is_exposed
     assert {where.partition(": ")[2] for where in of_memory} == MEMORY_OF_OWNERS
 
 
-def test_panels_read_only_recorded_series_and_those_of_gpugauge_itself():
+def test_panels_read_only_recorded_series_those_of_gpugauge_itself_and_hardware_that_is_not_normalized():
     own = {name for name in EXPOSED if name.startswith("gpugauge_")}
+    hardware = set(re.findall(r"DCGM_FI_\w+", Path("dashboards/hardware.py").read_text()))
     for where, expression in dict(panel_expressions()).items():
         names = {name for name, _ in selectors(expression)}
-        assert not {name for name in names if name.startswith("DCGM_")}, where
-        assert names <= RECORDED | own | FOREIGN.keys(), where
+        assert {name for name in names if name.startswith("DCGM_")} <= hardware, where
+        assert names - hardware <= RECORDED | own | {f"{name}_count" for name in own} | FOREIGN.keys(), where
+
+
+def test_a_hardware_quantity_is_read_under_every_name_of_its_field_that_has_the_same_unit():
+    """A later name may have another unit: those of clocks, NVLink and PCIe do."""
+    text = Path("dashboards/hardware.py").read_text()
+    by_number = {}
+    for name, each in fields_by_name().items():
+        by_number.setdefault(each.id, set()).add(name)
+    for name in set(re.findall(r"DCGM_FI_\w+", text)):
+        field = fields_by_name()[name]
+        if field.unit in {"count", "rows", "bool", "enum"}:
+            names = {each for each in by_number[field.id] if each.startswith("DCGM_")}
+            assert names <= set(re.findall(r"DCGM_FI_\w+", text)), name
 
 
 def test_series_that_alerts_query_in_their_texts_are_recorded():

@@ -119,7 +119,7 @@ NOW = PanelRow(
                 _list(breakdown.BLIND),
             ),
             stat(
-                "Pods below their threshold",
+                "Pods below threshold",
                 "Pods whose mean activity of 15 minutes is below the threshold of their workload class, those that are "
                 "still starting or exempt included. They are listed under Low utilization.",
                 Unit.COUNT,

@@ -222,6 +222,7 @@ def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
     keys = {*DEVICE, *GPU, *POD, *WORKLOAD}
     more = {"gpu", "model", "container", "workload_class", "reason", "phase", "resource", "size", "le", "blocker"}
     more |= {
+        "GPU_I_PROFILE",
         "driver_version",
         "fault",
         "field",

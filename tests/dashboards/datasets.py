@@ -13,7 +13,8 @@ from pathlib import Path
 
 import yaml
 
-from tests.dashboards.prometheus import RULES, eventually, prometheus, query
+from tests.dashboards import trouble
+from tests.dashboards.prometheus import GROWING, RULES, eventually, prometheus, query
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HOUR = 3600
@@ -40,6 +41,10 @@ groups:
   - alert: SomethingIsWrong
     expr: vector(1)
     labels: {component: gpu, severity: warning, area: hardware, node: node-4, namespace: dev, workload: notebook-lena}
+  - alert: SomethingMayBeWrong
+    expr: vector(1)
+    for: 1h
+    labels: {component: gpu, severity: critical, area: hardware, node: node-4}
 """
 
 
@@ -68,7 +73,7 @@ def target(name: str) -> dict[str, str]:
     return {"job": "gpugauge-node", "node": name, "instance": name}
 
 
-def line(metric: str, value: float, **labels: str) -> str:
+def line(metric: str, value: float | str, **labels: str) -> str:
     pairs = ",".join(f'{name}="{text}"' for name, text in labels.items())
     return f"{metric}{{{pairs}}} {value}"
 
@@ -107,8 +112,10 @@ def waits(namespace: str, resource: str) -> list[str]:
     """A histogram of how long pods waited until they were scheduled."""
     labels = {**of_pod(namespace), "resource": resource, "size": "1"}
     name = "gpugauge_pod_scheduling_wait_seconds"
-    buckets = [line(f"{name}_bucket", number, **labels, le=le) for le, number in (("60", 3), ("600", 5), ("+Inf", 6))]
-    return [*buckets, line(f"{name}_count", 6, **labels), line(f"{name}_sum", 2000, **labels)]
+    buckets = [
+        line(f"{name}_bucket", number, **labels, le=le) for le, number in (("60", 3), ("600", 5), ("+Inf", GROWING))
+    ]
+    return [*buckets, line(f"{name}_count", GROWING, **labels), line(f"{name}_sum", 2000, **labels)]
 
 
 def of_pending_pod(namespace: str, pod: str, workload: str, resource: str, reason: str, since: float) -> list[str]:
@@ -180,7 +187,8 @@ def mig(name: str, now: float) -> str:
 
 def errors(name: str, now: float) -> str:
     """A node with XIDs, heat and a source with a problem, of which the allocation of one GPU is unknown."""
-    lines = node(name, "xid").replace("1800000", str(int(now))[:7]).splitlines()
+    text = node(name, "xid").replace("1800000", str(int(now))[:7])
+    lines = re.sub(r"(?m)^(gpugauge_devices_expected.*) 2$", r"\1 3", text).splitlines()
     unknown = next(each for each in lines if each.startswith("gpugauge_device_allocated_pods{"))
     lines.remove(unknown)
     throttled = next(each for each in lines if each.startswith("gpugauge_clock_event{") and "hw_thermal" in each)
@@ -191,6 +199,8 @@ def errors(name: str, now: float) -> str:
             *partly_idle(name, *re.findall(r'gpugauge_device_info\{.*?UUID="([^"]*)"', "\n".join(lines))),
             line("gpugauge_source_problem", 1, node=name, source="simulated", reason="profiling_unavailable"),
             line("gpugauge_field_unsupported_devices", 1, node=name, field=TENSOR, reason="not_supported"),
+            *trouble.of_gpu(name),
+            *trouble.of_exporter(name),
             "",
         ]
     )
@@ -226,6 +236,7 @@ def mig_sharing_and_trouble(now: float) -> DataSet:
         *capacity("node-3", shared, "NVIDIA-L4", 4, 4, schedulable=0),
         *of_pending_pod("research", "sweep-0", "sweep", slices, "insufficient_gpu", now - HOUR),
         *of_pending_pod("research", "big-0", "big", "nvidia_com_gpu", "unsatisfiable_size", now - 2 * HOUR),
+        *trouble.of_cluster("node-2"),
         line("gpugauge_node_gpu_stranded", 1, node="node-2", resource=slices, blocker="cpu"),
         line("gpugauge_node_maintenance", 1, node="node-3", reason="cordon"),
         line("gpugauge_pod_alert_exemption", 1, **of_pod("dev", "notebook-lena-0"), alert="GPUPodIdle", until=""),

@@ -18,6 +18,8 @@ from tests.alerts.promtool import tool
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/generated/rules"
+GROWING = "GROWING"
+"""In place of a value: it grows by 1 each second."""
 LIMIT_SECONDS = 120
 """For every wait. What is waited for takes a few seconds on an idle machine; on a busy one it may take far longer."""
 LISTENING = re.compile(r'"Listening on".*?address=127\.0\.0\.1:(\d+)')
@@ -25,14 +27,14 @@ LISTENING = re.compile(r'"Listening on".*?address=127\.0\.0\.1:(\d+)')
 
 @contextmanager
 def serving(expositions: dict[str, str]) -> Iterator[str]:
-    """Serve an exposition at each path. Yields the address of the server."""
+    """Serve an exposition at each path, with counters that grow. Yields the address of the server."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()
-            self.wfile.write(expositions[self.path].encode())
+            self.wfile.write(expositions[self.path].replace(GROWING, f"{time.monotonic():.0f}").encode())
 
         def log_message(self, *_):
             pass

@@ -48,7 +48,13 @@ def variable_sources(dashboard: dict[str, Any]) -> Iterator[tuple[str, str, str]
 
 def with_windows(expression: str, window: str = "5m", step: str = "1m") -> str:
     """The expression with the times that Grafana sets, so that it can be parsed; `$node` stays."""
-    for name, value in (("interval_ms", "60000"), ("rate_interval", window), ("range", window), ("interval", step)):
+    for name, value in (
+        ("range_s", "86400"),
+        ("interval_ms", "60000"),
+        ("rate_interval", window),
+        ("range", window),
+        ("interval", step),
+    ):
         expression = re.sub(rf"\$__{name}\b", value, expression)
     return expression
 

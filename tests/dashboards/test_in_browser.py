@@ -24,7 +24,7 @@ MEASURE = Path(__file__).with_name("renderer") / "measure.js"
 
 def source(address):
     now = time.time()
-    return Source(address, TimeRange(start=now - 20, end=now, step=1, rate=15))
+    return Source(address, TimeRange(start=now - 2000, end=now, step=1, rate=15))
 
 
 def measured(browser, tmp_path, dashboard, address):

@@ -47,9 +47,9 @@ def test_a_value_has_the_word_and_the_color_of_its_state():
 
 def test_an_override_changes_the_series_of_its_query_alone():
     override = {"matcher": {"id": "byFrameRefID", "options": "B"}, "properties": [{"id": "custom.x", "value": 1}]}
-    panel = {"fieldConfig": {"defaults": {"unit": "watt"}, "overrides": [override]}}
-    assert settings_of(panel, "name", "A") == {"unit": "watt", "custom": {}}
-    assert settings_of(panel, "name", "B") == {"unit": "watt", "custom": {"x": 1}}
+    panel = {"type": "stat", "fieldConfig": {"defaults": {"unit": "watt"}, "overrides": [override]}}
+    assert settings_of(panel, "name", "A")["custom"] == {}
+    assert settings_of(panel, "name", "B")["custom"] == {"x": 1}
 
 
 def test_text_on_a_color_is_readable():
@@ -69,6 +69,7 @@ def test_variables_are_replaced_and_groups_of_label_replace_are_not():
 
 def test_a_line_is_not_drawn_across_a_gap():
     panel = {
+        "type": "timeseries",
         "fieldConfig": {"defaults": {"custom": {"insertNulls": 180_000}}, "overrides": []},
         "options": {"legend": {"showLegend": False}},
     }

@@ -144,7 +144,7 @@ def test_idle_allocated_devices_are_counted_and_their_pod_is_listed(base):
     expect(base, 0, "gpu-fleet", "Low-utilization pods", "A", **row)
     expect(base, 0.3, "gpu-fleet", "Low-utilization pods", "B", **row)
     expect(base, 1, "gpu-fleet", "Low-utilization pods", "C", **row)
-    expect(base, 1, "gpu-fleet", "Pods below their threshold")
+    expect(base, 1, "gpu-fleet", "Pods below threshold")
 
 
 def test_idle_devices_are_those_below_the_default_threshold_when_no_other_is_recorded(base):

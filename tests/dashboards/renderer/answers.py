@@ -51,9 +51,16 @@ class Source:
     def expression(self, text: str) -> str:
         """The expression as Grafana sends it."""
         seconds = round(self.times.end - self.times.start)
-        text = text.replace("$__rate_interval", f"{round(self.times.rate)}s").replace("$__range", f"{seconds}s")
-        text = text.replace("$__interval_ms", str(round(self.times.step * 1000)))
-        text = text.replace("$__interval", f"{round(self.times.step)}s")
+        step, rate = round(self.times.step), round(self.times.rate)
+        windows = (
+            ("range_s", f"{seconds}"),
+            ("range", f"{seconds}s"),
+            ("rate_interval", f"{rate}s"),
+            ("interval_ms", f"{step * 1000}"),
+            ("interval", f"{step}s"),
+        )
+        for name, value in windows:
+            text = text.replace(f"$__{name}", value)
         # `$1` is a group of label_replace, `$$` a dollar sign, and neither is a variable.
         form = r"(?<!\$)\$(?:([a-z]\w*)|\{([a-z]\w*)(?::\w+)?\})"
         return re.sub(form, lambda found: self._chosen(found[1] or found[2]), text)

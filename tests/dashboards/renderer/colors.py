@@ -14,13 +14,13 @@ def css(color: str) -> str:
 def of_threshold(value: float | None, thresholds: dict) -> str:
     """The color of the highest step that the value reaches."""
     steps = thresholds.get("steps", [])
-    reached = [step for step in steps if step["value"] is None or (value is not None and value >= step["value"])]
+    reached = [step for step in steps if step.get("value") is None or (value is not None and value >= step["value"])]
     return css(reached[-1]["color"]) if reached else PALETTE[0]
 
 
 def of_field(value: float | None, settings: dict, index: int = 0) -> str:
     """The color of a value, by the color mode of its field; `index` is the place of the series in the palette."""
-    color = settings.get("color", {"mode": "palette-classic"})
+    color = settings["color"]
     if color["mode"] == "fixed":
         return css(color["fixedColor"])
     if color["mode"] == "thresholds":

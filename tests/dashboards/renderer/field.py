@@ -18,7 +18,8 @@ class Shown:
 def settings_of(panel: dict, name: str, ref: str = "") -> dict:
     """The field settings of a series or column with this name, from the query `ref`."""
     config = panel["fieldConfig"]
-    found = {**config["defaults"], "custom": dict(config["defaults"].get("custom", {}))}
+    mode = "palette-classic" if panel["type"] == "timeseries" else "thresholds"
+    found = {"color": {"mode": mode}, **config["defaults"], "custom": dict(config["defaults"].get("custom", {}))}
     for override in config["overrides"]:
         if _matches(override["matcher"], name, ref):
             for each in override["properties"]:

@@ -3,7 +3,7 @@
 import math
 from html import escape
 
-CHARACTER = 6.4
+CHARACTER = 7.0
 """Width of a character of the small font, in pixels, on average."""
 
 

@@ -9,14 +9,14 @@ from tests.dashboards.renderer.field import Shown, settings_of, shown
 
 NAMES = 0.34
 """Most of the width that the names of the series take."""
-LARGEST_ROW, SMALLEST_ROW = 34.0, 15.0
+LARGEST_ROW = 34.0
 BOTTOM = 22
 
 
 def draw(panel: dict, series: tuple[Series, ...], times: TimeRange, width: float, height: float) -> str:
     """The body of the panel as HTML, of this size in pixels."""
     left = min(max(svg.width_of(each.name) for each in series) + 12, width * NAMES)
-    row = min(max((height - BOTTOM) / len(series), SMALLEST_ROW), LARGEST_ROW)
+    row = min((height - BOTTOM) / len(series), LARGEST_ROW)
     found = []
     names = []
     for index, each in enumerate(series):

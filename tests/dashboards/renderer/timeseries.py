@@ -81,7 +81,9 @@ def _chart(panel: dict, lines: list[Line], times: TimeRange, width: float, heigh
     values = [value for line in lines for _, value in line.points]
     low = settings.get("min", min([*values, 0]))
     high = settings.get("max", max([*values, 0]))
-    marks = svg.ticks(low, high, max(2, int(height / 45)))
+    whole = settings.get("decimals") == 0 and high - low > 1
+    steps = max(2, int(height / 45))
+    marks = svg.ticks(low, high, min(steps, max(int(high - low), 1)) if whole else steps)
     low, high = settings.get("min", marks[0]), settings.get("max", marks[-1])
     labels = [(mark, written(mark, settings.get("unit", "none"), _digits(marks), times.end)) for mark in marks]
     left = max(svg.width_of(label) for _, label in labels) + 10

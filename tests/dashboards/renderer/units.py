@@ -49,9 +49,9 @@ def written(value: float, unit: str, decimals: int | None, now: float) -> str:
 
 
 def _scaled(value: float, unit: str, decimals: int | None) -> str:
-    if unit == "bytes":
+    if unit in {"bytes", "binBps"}:
         scale = min(int(math.log(max(abs(value), 1), 1024)), len(BINARY) - 1)
-        return f"{number(value / 1024**scale, decimals)} {BINARY[scale]}"
+        return f"{number(value / 1024**scale, decimals)} {BINARY[scale]}{'/s' if unit == 'binBps' else ''}"
     if unit in SCALED:
         scale = min(int(math.log10(max(abs(value), 1)) / 3 + 1e-9), len(SI) - 1)
         return f"{number(value / 1000**scale, decimals)} {SI[scale]}{SCALED[unit]}".rstrip()
