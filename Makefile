@@ -72,9 +72,10 @@ bench: setup ## the budgets of the design, measured
 bench-fleet: setup ## what the rules cost in a Prometheus with 1,250 nodes: a release gate
 	python -m bench.fleet
 
-screenshots: setup ## docs/images: the demo, a /metrics response, a status page, every dashboard
+screenshots: setup ## docs/images: the demo, a /metrics response, a status page, every dashboard, a report
 	python -m scripts.screenshots
 	python -m tests.dashboards.images
+	python -m tests.exporter.commands.report.images
 
 clean:
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from exporter import cli, log
 from exporter.config import Arguments, ConfigError, LogOptions
@@ -80,6 +81,25 @@ def _mig(arguments: Arguments) -> int:
     return 0 if fits else FAILURE
 
 
+def _report(arguments: Arguments) -> int:
+    from exporter.commands.report.command import ReportTerminal, run  # noqa: PLC0415 - as for the others
+
+    _write_any_name()
+    terminal = ReportTerminal(sys.stdout, sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    if sys.stderr.isatty():
+        from exporter.commands.report.screen import progress  # noqa: PLC0415 - rich is loaded for a terminal alone
+
+        terminal = replace(terminal, progress=progress)
+    run(arguments, time.time, terminal)
+    return 0
+
+
+def _write_any_name() -> None:
+    """Names may have what the terminal's encoding lacks."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def _explain(arguments: Arguments) -> int:
     from exporter.commands.explain.command import run  # noqa: PLC0415 - each program loads only its own libraries
 
@@ -93,8 +113,7 @@ def _doctor(arguments: Arguments) -> int:
     from exporter.node.config import node_config  # noqa: PLC0415 - likewise
 
     log.setup(sys.stderr, "text", "error")  # what is wrong is in the findings
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names may have what the terminal's encoding lacks
+    _write_any_name()
     on_terminal = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     works = run(arguments, node_config(arguments, os.environ), sys.stdout, on_terminal=on_terminal)
     return 0 if works else FAILURE
@@ -108,6 +127,7 @@ RUNNERS = {
     "check-config": _check_config,
     "audit": _audit,
     "mig": _mig,
+    "report": _report,
     "metrics": _metrics,
     "doctor": _doctor,
 }

@@ -10,6 +10,7 @@ from alerts import GROUPS
 from alerts.rules.rule import Alert, Recording
 from exporter.commands.explain.past import queries as pod_queries
 from exporter.commands.metrics import sections
+from exporter.commands.report import queries, receipt_queries
 from exporter.metric import Kind
 from exporter.node.attribution.series.normalized_metrics import (
     ALLOCATION_BUSY,
@@ -108,10 +109,11 @@ def command_expressions():
     for module in COMMAND_QUERIES:
         for name, text in vars(module).items():
             if name.isupper():
-                yield f"{module.__name__}: {name}", PLACE.sub("1", text)
+                sized = text.replace("$range", "1d").replace("$steps", "1d:5m")
+                yield f"{module.__name__}: {name}", PLACE.sub("1", sized)
 
 
-COMMAND_QUERIES = (pod_queries,)
+COMMAND_QUERIES = (pod_queries, queries, receipt_queries)
 PLACE = re.compile(r"\$[a-z_]+")
 EXPRESSIONS = {name: rule.expr for name, rule in RULES.items()} | dict(panel_expressions())
 ALL = EXPRESSIONS | dict(command_expressions())

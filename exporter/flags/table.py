@@ -14,6 +14,7 @@ from exporter.flags.mig import MIG
 from exporter.flags.pods import POD_METADATA
 from exporter.flags.processes import PROCESSES
 from exporter.flags.prometheus import PROMETHEUS
+from exporter.flags.report import REPORT, REPORT_FORMS
 from exporter.flags.series import SERIES
 from exporter.flags.values import (
     ADDRESS,
@@ -280,6 +281,17 @@ _COMMANDS = (
             "API server": API_SERVER,
         },
         operands="check [FILE]",
+    ),
+    Command(
+        "report",
+        "Report GPU-hours allocated, used and wasted over days, with costs; or the receipt of one workload.",
+        {
+            "general": GENERAL,
+            "output": (JSON, CSV, *REPORT_FORMS),
+            "what is shown": REPORT,
+            "Prometheus": PROMETHEUS,
+        },
+        operands="[NAMESPACE/WORKLOAD]",
     ),
     Command("metrics", "Print every metric that the programs can expose, as Markdown.", {"general": GENERAL}),
 )

@@ -42,6 +42,7 @@ def counter(rate):
 
 WAITS = 'gpu_namespace="team",resource="nvidia_com_gpu",size="1"'
 CONTAINER = 'namespace="team",pod="works",container="main"'
+WAITS = 'gpu_namespace="team",resource="nvidia_com_gpu",size="1"'
 SERIES = [
     *allocated(0, "works", lambda at: 0.8 if at % 600 < 120 else 0.1),
     *allocated(1, "works", 0.0),
@@ -58,7 +59,7 @@ SERIES = [
         for bound, share in (("60.0", 0.5), ("900.0", 0.9), ("+Inf", 1))
     ),
     (
-        'gpugauge_pod_scheduling_wait_seconds_count{gpu_namespace="team",resource="nvidia_com_gpu",size="1"}',
+        f"gpugauge_pod_scheduling_wait_seconds_count{{{WAITS}}}",
         counter(0.01),
     ),
 ]
