@@ -32,11 +32,9 @@ def run(arguments: Arguments, clock: Callable[[], float]) -> str:
 
 
 def _past(arguments: Arguments, name: str, open_ones: ExitStack) -> PastExplainer | None:
-    """The client of Prometheus, where one is named. Raises ConfigError."""
-    if not arguments.prometheus:
-        return None
-    if not name or name.startswith(_NODE):
-        raise ConfigError("--prometheus explains one pod: name it as NAMESPACE/POD")
+    """The client of Prometheus, where one is named and a pod is meant. Raises ConfigError."""
+    if not arguments.prometheus or not name or name.startswith(_NODE):
+        return None  # the variable may be set for all commands
     client = open_ones.enter_context(closing(PrometheusClient(access(arguments))))
     return PastExplainer(client, arguments.cluster)
 

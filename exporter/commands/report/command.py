@@ -10,7 +10,7 @@ from typing import TextIO
 from exporter.cluster.prices.price import PriceList
 from exporter.cluster.prices.watch import load_prices
 from exporter.commands.prometheus.access import access
-from exporter.commands.prometheus.client import PrometheusClient
+from exporter.commands.prometheus.client import PrometheusClient, PrometheusError
 from exporter.commands.report import receipt_queries
 from exporter.commands.report.data import as_csv, as_focus, as_json
 from exporter.commands.report.fetch import AnswerFile, Answers, Fetch, expressions
@@ -84,15 +84,21 @@ def _asked(
     def valid(part: Part, answers: Answers) -> DayPrices:
         return of_samples(answers["PRICES"]) if prices is None else of_file(prices.prices, part.start)
 
-    with (
-        progress(len(wanted) * len(asked)) as advance,
-        closing(PrometheusClient(given)) as client,
-    ):
-        for each in Fetch(client, arguments.cluster, kept, advance).all(wanted, asked):
-            found.add(each, valid)
-            if of_one:
-                facts.add(each)
+    try:
+        with progress(len(wanted) * len(asked)) as advance, closing(PrometheusClient(given)) as client:
+            for each in Fetch(client, arguments.cluster, kept, advance).all(wanted, asked):
+                found.add(each, valid)
+                if of_one:
+                    facts.add(each)
+    except PrometheusError as error:
+        raise ConfigError(f"{error} ({_how_to_go_on(arguments.resume)})") from error
     return found, facts
+
+
+def _how_to_go_on(file: str) -> str:
+    if file:
+        return f"the same command goes on where it was: the answers until then are in {file}"
+    return "with --resume FILE the same command goes on where it was"
 
 
 def _write(arguments: Arguments, terminal: ReportTerminal, found: GpuReport, said: list[str]) -> None:

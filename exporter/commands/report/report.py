@@ -65,6 +65,8 @@ class GpuReport:
     """By (cluster, namespace)."""
     memories: dict[str, float] = field(default_factory=dict)
     """Bytes of a whole GPU, by model."""
+    without_gpus: list[Part] = field(default_factory=list)
+    """Parts of the time in which the store has no GPU: there was none, or it does not reach back so far."""
     warnings: dict[str, None] = field(default_factory=dict)
     """What the server said is missing, each once."""
 
@@ -73,6 +75,8 @@ class GpuReport:
         part, answers = found.part, found.answers
         table = device_table(answers, prices(part, answers))
         self.parts.append(part)
+        if not answers["GPUS"]:
+            self.without_gpus.append(part)
         self.ledger.add(part, answers, table)
         self.entries.extend(entries(part, answers, table))
         self.warnings.update(dict.fromkeys(found.warnings))

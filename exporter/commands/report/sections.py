@@ -69,6 +69,10 @@ def notes(found: GpuReport) -> list[str]:
     if total.gpu_hours:
         observed = 1 - total.hours.unobserved / total.gpu_hours
         lines.append(f"{observed:.1%} of the GPU-hours were observed. Nothing is assumed of the others.")
+    if found.without_gpus:
+        hours = sum(part.hours for part in found.without_gpus)
+        first, last = utc(found.without_gpus[0].start), utc(found.without_gpus[-1].end)
+        lines.append(f"No GPU was seen in {hours:.0f} h between {first} and {last}: nothing is reported of that time.")
     if total.surplus_hours > CLOSES_WITHIN * total.gpu_hours:
         lines.append(
             f"The states of GPUs were {total.surplus_hours:.1f} h longer than the GPUs were there, and are made to fit."

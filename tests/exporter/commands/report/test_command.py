@@ -50,3 +50,15 @@ def _asked(requests, url):
     requests.clear()
     written("--cluster", "a", "--days", "1", url=url)
     return list(requests)
+
+
+def test_an_error_says_how_to_go_on(tmp_path):
+    file = tmp_path / "answers"
+    with answering(lambda _: (422, b"")) as (url, _):
+        for words, text in (
+            ([], "with --resume FILE the same command goes on where it was"),
+            (["--resume", str(file)], f"the same command goes on where it was: the answers until then are in {file}"),
+        ):
+            with pytest.raises(ConfigError) as raised:
+                written(*words, url=url)
+            assert str(raised.value) == f"--prometheus: {url} answered 422 ({text})"

@@ -89,6 +89,17 @@ def test_several_currencies_are_not_added_up(found):
     assert next(csv.DictReader(io.StringIO(as_csv(report, "workload"))))["cost"] == ""
 
 
+def test_days_of_which_the_store_knows_nothing_are_named():
+    report = GpuReport()
+    for number, each in enumerate(parts()):
+        answers = each.answers if number else dict.fromkeys(each.answers, ())
+        report.add(replace(each, answers=answers), lambda _, given: of_samples(given["PRICES"]))
+    assert any(
+        each.startswith("No GPU was seen in 24 h between 2027-01-11T00:00:00Z and 2027-01-12T00:00:00Z: ")
+        for each in notes(report)
+    )
+
+
 def test_partial_data_is_said(hostile):
     assert any(each.startswith("Partial data: =<script>") for each in notes(hostile))
 

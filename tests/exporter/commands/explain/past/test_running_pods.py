@@ -124,7 +124,7 @@ def test_a_pod_of_several_clusters_needs_the_name_of_one(tmp_path):
         explained(tmp_path, [running_pod()], answers)
 
 
-@pytest.mark.parametrize("name", ["", "node/n1"])
-def test_prometheus_explains_one_pod(tmp_path, name):
-    with pytest.raises(ConfigError, match="--prometheus explains one pod: name it as NAMESPACE/POD"):
-        explained(tmp_path, [running_pod()], {}, *([] if name else ["--json"]), name=name)
+def test_without_the_name_of_a_pod_prometheus_is_not_asked(tmp_path):
+    text, queries = explained(tmp_path, [running_pod()], everything(), name="--json")
+    assert queries == []
+    assert json.loads(text)["pending"] == []
