@@ -100,6 +100,14 @@ def _write_any_name() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
+def _compare(arguments: Arguments) -> int:
+    from exporter.commands.compare.command import run  # noqa: PLC0415 - each program loads only its own libraries
+
+    text, harmless = run(arguments)
+    sys.stdout.write(text)
+    return 0 if harmless else FAILURE
+
+
 def _explain(arguments: Arguments) -> int:
     from exporter.commands.explain.command import run  # noqa: PLC0415 - each program loads only its own libraries
 
@@ -128,6 +136,7 @@ RUNNERS = {
     "audit": _audit,
     "mig": _mig,
     "report": _report,
+    "compare": _compare,
     "metrics": _metrics,
     "doctor": _doctor,
 }

@@ -12,6 +12,7 @@ from exporter.cluster.kubernetes.watching.reasons import SyncReason, WatchReason
 from exporter.cluster.leadership.reasons import LeaseReason
 from exporter.cluster.metrics.maintenance import MaintenanceReason
 from exporter.cluster.scheduling.reasons.pending_reason import PendingReason
+from exporter.commands.compare.reasons import CompareReason
 from exporter.commands.explain.past.causes import LowUtilizationCause
 from exporter.node.attribution.jobs.hpc_job_files import HpcJobReason
 from exporter.node.attribution.kubelet.reason import KubeletReason
@@ -81,6 +82,7 @@ SECTIONS = (
     ReasonSection("Nodes under maintenance", MaintenanceReason),
     ReasonSection("Causes of low utilization", LowUtilizationCause),
     ReasonSection("Findings of the command doctor", DoctorReason),
+    ReasonSection("Findings of the command compare", CompareReason),
     ReasonSection("Findings of the command doctor: labels of pods", PodLabelReason),
 )
 

@@ -272,7 +272,7 @@ _COMMANDS = (
     ),
     Command(
         "mig",
-        "Check whether MIG geometries fit a GPU: those of a configuration of the MIG manager, or of a node.",
+        "Check whether MIG geometries fit a GPU: those of the MIG manager's configuration, or of a node.",
         {
             "general": GENERAL,
             "output": (JSON,),
@@ -292,6 +292,12 @@ _COMMANDS = (
             "Prometheus": PROMETHEUS,
         },
         operands="[NAMESPACE/WORKLOAD]",
+    ),
+    Command(
+        "compare",
+        "Compare two responses of /metrics, addresses or files: what is the same, renamed, missing, new, different.",
+        {"general": GENERAL, "output": (JSON,)},
+        operands="OLD NEW",
     ),
     Command("metrics", "Print every metric that the programs can expose, as Markdown.", {"general": GENERAL}),
 )

@@ -1,0 +1,1 @@
+"""`gpugauge compare`: what changes for those who read one exporter's metrics and will read another's."""
