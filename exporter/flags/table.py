@@ -3,7 +3,7 @@
 The parser, the environment, `--help` and docs/flags.md are made from these rows.
 """
 
-from exporter.config import DEFAULT_INTERVAL_SECONDS, DEFAULT_READ_SECONDS, DEFAULT_WRITE_SECONDS
+from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.flags.attribution import ATTRIBUTION
 from exporter.flags.audit import AUDIT_LOG, CSV, PERIOD, VERIFY
 from exporter.flags.cluster import API_SERVER, INTERVAL, LEASE, METADATA_LABELS, PRICES
@@ -16,73 +16,20 @@ from exporter.flags.processes import PROCESSES
 from exporter.flags.prometheus import PROMETHEUS
 from exporter.flags.report import REPORT, REPORT_FORMS
 from exporter.flags.series import SERIES
+from exporter.flags.serving import GENERAL, LOG, serving
 from exporter.flags.values import (
-    ADDRESS,
     BOOLEAN,
     CONFIG_MAP,
     COUNT,
-    DURATION,
     FILE,
     FILES,
     HOST_ENGINE,
     MILLISECONDS,
-    OPTIONAL_ADDRESS,
     SELECTION,
     WINDOW,
     choice,
     text_value,
 )
-
-GENERAL = (
-    Flag("help", BOOLEAN, "print the commands and the flags of one", "h"),
-    Flag("version", BOOLEAN, "print the version", "v"),
-)
-LOG = (
-    Flag(
-        "log-format", choice("text", "json", any_case=True), "form of the log", "", "DCGM_EXPORTER_LOG_FORMAT", "text"
-    ),
-    Flag("debug", BOOLEAN, "log details too", "", "DCGM_EXPORTER_DEBUG"),
-)
-
-
-def _serving(address: str) -> tuple[Flag, ...]:
-    return (
-        Flag("address", ADDRESS, "address to listen on: host:port or :port", "a", "DCGM_EXPORTER_LISTEN", address),
-        Flag(
-            "web-config-file",
-            FILE,
-            "web configuration file of Prometheus exporters: TLS, client certificates, passwords and headers",
-            variable="DCGM_EXPORTER_WEB_CONFIG_FILE",
-        ),
-        Flag(
-            "health-address",
-            OPTIONAL_ADDRESS,
-            "address for the health endpoints alone, without TLS, where probes have no client certificate",
-            variable="GPUGAUGE_HEALTH_ADDRESS",
-        ),
-        Flag(
-            "web-read-timeout",
-            DURATION,
-            "how long a client may take to send a request, as 10s or 500ms",
-            variable="DCGM_EXPORTER_WEB_READ_TIMEOUT",
-            default=f"{DEFAULT_READ_SECONDS:.0f}s",
-        ),
-        Flag(
-            "web-write-timeout",
-            DURATION,
-            "how long a response may take to be written",
-            variable="DCGM_EXPORTER_WEB_WRITE_TIMEOUT",
-            default=f"{DEFAULT_WRITE_SECONDS:.0f}s",
-        ),
-        Flag(
-            "web-systemd-socket",
-            BOOLEAN,
-            "serve on the socket that systemd passes",
-            variable="DCGM_EXPORTER_SYSTEMD_SOCKET",
-        ),
-        Flag("status-page", choice("on", "off"), "what `/` shows: state, or links", "", "GPUGAUGE_STATUS_PAGE", "on"),
-    )
-
 
 STATE_FILE = Flag(
     "state-file",
@@ -211,7 +158,7 @@ _COMMANDS = (
         "Serve GPU metrics of this node, attributed to the pods that its GPUs are allocated to.",
         {
             "general": GENERAL,
-            "serving": _serving(":9400"),
+            "serving": serving(":9400"),
             "log": LOG,
             "reading devices": READING,
             "attribution": ATTRIBUTION,
@@ -228,7 +175,7 @@ _COMMANDS = (
         "Serve metrics of the cluster: pending GPU pods and their reasons, free capacity.",
         {
             "general": GENERAL,
-            "serving": _serving(":9410"),
+            "serving": serving(":9410"),
             "log": LOG,
             "API server": API_SERVER,
             "replicas": (LEASE,),
@@ -284,7 +231,7 @@ _COMMANDS = (
     ),
     Command(
         "report",
-        "Report GPU-hours allocated, used and wasted over days, with costs; or the receipt of one workload.",
+        "Report GPU-hours allocated, used and wasted, with costs; or the receipt of one workload.",
         {
             "general": GENERAL,
             "output": (JSON, CSV, *REPORT_FORMS),
@@ -295,7 +242,7 @@ _COMMANDS = (
     ),
     Command(
         "compare",
-        "Compare two responses of /metrics, addresses or files: what is the same, renamed, missing, new, different.",
+        "Compare two responses of /metrics: what is the same, renamed, missing, new, different.",
         {"general": GENERAL, "output": (JSON,)},
         operands="OLD NEW",
     ),
