@@ -43,18 +43,25 @@ IDLE = """
 sum by (cluster, namespace) (
   label_replace(
     max by (cluster, node, gpu_namespace) (
-      sum without (
+      count without (
         UUID, GPU_I_ID, GPU_CI_ID, gpu_pod, gpu_container, gpu_pod_uid,
         namespace, pod, container, exported_namespace, exported_pod, exported_container
       ) (
         avg_over_time(gpugauge_allocation_busy_ratio{UUID!="", node!=""}[15m])
-        < bool on () group_left ()
-        (max(global:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
+        < scalar(max(cluster:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
+        < on (cluster) group_left ()
+        (
+          cluster:gpugauge_threshold:value{alert="GPUPodIdle"}
+          or on (cluster)
+          group by (cluster) (node:gpus:count) * 0.01
+        )
       )
     ),
     "namespace", "$1", "gpu_namespace", "(.*)"
   )
 )
+or on (cluster, namespace)
+namespace:gpu_busy:count * 0
 """
 
 MEMORY = """

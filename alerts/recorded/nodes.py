@@ -104,30 +104,33 @@ max by (cluster, node) (
 
 ALLOCATED_IDLE_NOW = """
 max by (cluster, node) (
-  sum without (UUID, GPU_I_ID, GPU_CI_ID) (
-    (
-      gpugauge_device_busy_ratio{UUID!="", node!=""}
-      and on (cluster, node, UUID, GPU_I_ID, GPU_CI_ID)
-      (gpugauge_device_allocated_pods > 0)
-    )
-    < bool on () group_left ()
-    (max(global:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
+  count without (UUID, GPU_I_ID, GPU_CI_ID) (
+    gpugauge_device_busy_ratio{UUID!="", node!=""}
+    < scalar(max(cluster:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
+    < on (cluster) group_left ()
+    (cluster:gpugauge_threshold:value{alert="GPUPodIdle"} or on (cluster) group by (cluster) (node:gpus:count) * 0.01)
+    and on (cluster, node, UUID, GPU_I_ID, GPU_CI_ID)
+    (gpugauge_device_allocated_pods > 0)
   )
 )
+or on (cluster, node)
+node:gpu_allocated_busy:count * 0
 """
+"""The threshold of each cluster joins only the few devices that are below the highest: the join is what costs time."""
 
 ALLOCATED_IDLE = """
 max by (cluster, node) (
-  sum without (UUID, GPU_I_ID, GPU_CI_ID) (
-    (
-      avg_over_time(gpugauge_device_busy_ratio{UUID!="", node!=""}[15m])
-      and on (cluster, node, UUID, GPU_I_ID, GPU_CI_ID)
-      (gpugauge_device_allocated_pods > 0)
-    )
-    < bool on () group_left ()
-    (max(global:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
+  count without (UUID, GPU_I_ID, GPU_CI_ID) (
+    avg_over_time(gpugauge_device_busy_ratio{UUID!="", node!=""}[15m])
+    < scalar(max(cluster:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
+    < on (cluster) group_left ()
+    (cluster:gpugauge_threshold:value{alert="GPUPodIdle"} or on (cluster) group by (cluster) (node:gpus:count) * 0.01)
+    and on (cluster, node, UUID, GPU_I_ID, GPU_CI_ID)
+    (gpugauge_device_allocated_pods > 0)
   )
 )
+or on (cluster, node)
+node:gpu_allocated_busy:count * 0
 """
 
 ALLOCATED_TENSOR_SUM = """

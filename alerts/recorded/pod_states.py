@@ -37,21 +37,19 @@ label_replace(
 """
 
 RUNNING = """
-max by (cluster, namespace, pod) (
+min by (cluster, namespace, pod) (
   label_replace(
     label_replace(
-      time() - max by (cluster, gpu_namespace, gpu_pod) (gpugauge_gpu_pod_start_timestamp_seconds)
+      time() - gpugauge_gpu_pod_start_timestamp_seconds
       and on (cluster, gpu_namespace, gpu_pod)
-      gpugauge_gpu_pod_phase{phase="Running"}
-      and on (cluster, gpu_namespace, gpu_pod)
-      gpugauge_allocation_info,
+      gpugauge_gpu_pod_phase{phase="Running"},
       "namespace", "$1", "gpu_namespace", "(.*)"
     ),
     "pod", "$1", "gpu_pod", "(.*)"
   )
 )
 """
-"""How long a pod with devices has been running, in seconds. Of two pods of one name, the younger."""
+"""How long a GPU pod has been running, in seconds. Of two pods of one name, the younger."""
 
 JUDGED = """
 (pod:gpu_running:seconds > 1800)
@@ -71,6 +69,7 @@ last_over_time(pod:gpu_idle_since_timestamp:seconds[30m])
 and on (cluster, namespace, pod)
 (
   pod:gpu_busy:ratio
+  < scalar(max(cluster:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
   < on (cluster) group_left ()
   (
     max by (cluster) (cluster:gpugauge_threshold:value{alert="GPUPodIdle"})

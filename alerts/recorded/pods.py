@@ -6,16 +6,26 @@ the adapter rules record of other exporters under the same names.
 
 from alerts.rules.rule import Group, Recording
 
-MOVED = """
-group by (cluster, node, gpu_namespace, gpu_pod) (
+ELSEWHERE = """
+group by (cluster, node, gpu_namespace, gpu_pod, workload, workload_type) (
   gpugauge_allocation_info
   unless on (cluster, node, gpu_namespace, gpu_pod)
-  gpugauge_gpu_pod_info
+  gpugauge_gpu_pod_info{adapter=""}
+)
+"""
+"""Allocations to pods that no watcher has on that node: with a watcher none or few, so that what reads them costs
+little. Prometheus evaluates no join of which one side is empty."""
+
+MOVED = """
+group by (cluster, node, gpu_namespace, gpu_pod) (
+  pod:gpu_elsewhere:info
   and on (cluster, gpu_namespace, gpu_pod)
   (
-    gpugauge_allocation_info
+    gpugauge_gpu_pod_info{adapter=""}
+    and on (cluster, gpu_namespace, gpu_pod)
+    pod:gpu_elsewhere:info
     and on (cluster, node, gpu_namespace, gpu_pod)
-    gpugauge_gpu_pod_info
+    gpugauge_allocation_info
   )
 )
 """
@@ -23,56 +33,40 @@ group by (cluster, node, gpu_namespace, gpu_pod) (
 
 WORKLOAD = """
 topk by (cluster, namespace, pod) (1,
-  max by (cluster, node, namespace, pod, workload, workload_type, workload_class) (
+  group by (cluster, node, namespace, pod, workload, workload_type, workload_class) (
     label_replace(
       label_replace(
-        max by (cluster, node, gpu_namespace, gpu_pod, workload, workload_type, workload_class) (
-          gpugauge_gpu_pod_info{adapter=""}
-          and on (cluster, gpu_namespace, gpu_pod)
-          gpugauge_allocation_info
-        )
+        gpugauge_gpu_pod_info{adapter="", node!=""}
         or on (cluster, gpu_namespace, gpu_pod)
-        max by (cluster, node, gpu_namespace, gpu_pod, workload, workload_type, workload_class) (
-          last_over_time(gpugauge_gpu_pod_info{adapter=""}[30m])
+        (
+          last_over_time(gpugauge_gpu_pod_info{adapter="", node!=""}[30m])
           and on (cluster, node, gpu_namespace, gpu_pod)
-          gpugauge_allocation_info
-          unless on (cluster, gpu_namespace, gpu_pod)
-          gpugauge_gpu_pod_info{adapter=""}
-        )
-        or on (cluster, gpu_namespace, gpu_pod)
-        label_replace(
+          pod:gpu_elsewhere:info
+          or on (cluster, gpu_namespace, gpu_pod)
           label_replace(
             label_replace(
-              max by (cluster, node, gpu_namespace, gpu_pod, workload, workload_type) (
-                gpugauge_allocation_info{workload!=""}
-                unless on (cluster, gpu_namespace, gpu_pod)
-                gpugauge_gpu_pod_info{adapter=""}
+              label_replace(
+                pod:gpu_elsewhere:info{workload!=""},
+                "workload_class", "training", "", ""
               ),
-              "workload_class", "training", "", ""
+              "workload_class", "serving", "workload_type",
+              "(?i)(deployment|statefulset|leaderworkerset|inferenceservice|rayservice)"
             ),
-            "workload_class", "serving", "workload_type",
-            "(?i)(deployment|statefulset|leaderworkerset|inferenceservice|rayservice)"
-          ),
-          "workload_class", "interactive", "workload_type", "(?i)notebook"
-        )
-        or on (cluster, gpu_namespace, gpu_pod)
-        max by (cluster, node, gpu_namespace, gpu_pod, workload, workload_type, workload_class) (
+            "workload_class", "interactive", "workload_type", "(?i)notebook"
+          )
+          or on (cluster, gpu_namespace, gpu_pod)
           gpugauge_gpu_pod_info{adapter!="", node!=""}
-        )
-        or on (cluster, gpu_namespace, gpu_pod)
-        label_replace(
+          or on (cluster, gpu_namespace, gpu_pod)
           label_replace(
             label_replace(
-              max by (cluster, node, gpu_namespace, gpu_pod) (
-                gpugauge_allocation_info
-                unless on (cluster, gpu_namespace, gpu_pod)
-                gpugauge_gpu_pod_info{node!=""}
+              label_replace(
+                pod:gpu_elsewhere:info,
+                "workload", "$1", "gpu_pod", "(.*)"
               ),
-              "workload", "$1", "gpu_pod", "(.*)"
+              "workload_type", "pod", "", ""
             ),
-            "workload_type", "pod", "", ""
-          ),
-          "workload_class", "unknown", "", ""
+            "workload_class", "unknown", "", ""
+          )
         ),
         "namespace", "$1", "gpu_namespace", "(.*)"
       ),
@@ -81,9 +75,9 @@ topk by (cluster, namespace, pod) (1,
   )
 )
 """
-"""The workload as the watcher exposes it, or exposed it within 30 minutes, so that an outage of the watcher changes no
-alert; else as the allocation has it; else as an adapter records it; else the pod itself, of workload class `unknown`.
-Two watchers may differ for a moment: one of the two series is selected."""
+"""The workload as the watcher exposes it for a pod that is bound to a node, or exposed it within 30 minutes, so that an
+outage of the watcher changes no alert; else as the allocation has it; else as an adapter records it; else the pod
+itself, of workload class `unknown`. Two watchers may differ for a moment: one of the two series is selected."""
 
 DEVICES = """
 count by (cluster, namespace, pod) (
@@ -102,15 +96,13 @@ count by (cluster, namespace, pod) (
 """
 
 BUSY_DEVICES = """
-max by (cluster, namespace, pod) (
+count by (cluster, namespace, pod) (
   label_replace(
     label_replace(
-      count by (cluster, gpu_namespace, gpu_pod) (
-        max by (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod) (
-          gpugauge_allocation_busy_ratio{UUID!="", node!=""} >= 0 <= 1
-          unless on (cluster, node, gpu_namespace, gpu_pod)
-          pod:gpu_moved:info
-        )
+      max by (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod) (
+        gpugauge_allocation_busy_ratio{UUID!="", node!=""} >= 0 <= 1
+        unless on (cluster, node, gpu_namespace, gpu_pod)
+        pod:gpu_moved:info
       ),
       "namespace", "$1", "gpu_namespace", "(.*)"
     ),
@@ -121,15 +113,13 @@ max by (cluster, namespace, pod) (
 """How many devices of a pod have a known activity; not a shared device, and none whose value is no ratio."""
 
 BUSY = """
-max by (cluster, namespace, pod) (
+avg by (cluster, namespace, pod) (
   label_replace(
     label_replace(
-      avg by (cluster, gpu_namespace, gpu_pod) (
-        max by (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod) (
-          gpugauge_allocation_busy_ratio{UUID!="", node!=""} >= 0 <= 1
-          unless on (cluster, node, gpu_namespace, gpu_pod)
-          pod:gpu_moved:info
-        )
+      max by (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod) (
+        gpugauge_allocation_busy_ratio{UUID!="", node!=""} >= 0 <= 1
+        unless on (cluster, node, gpu_namespace, gpu_pod)
+        pod:gpu_moved:info
       ),
       "namespace", "$1", "gpu_namespace", "(.*)"
     ),
@@ -145,7 +135,11 @@ that one lost GPU of eight does not hide the others."""
 GROUPS = (
     Group(
         "gpugauge-pods",
-        (Recording("pod:gpu_moved:info", MOVED), Recording("pod:gpu_devices:count", DEVICES)),
+        (
+            Recording("pod:gpu_elsewhere:info", ELSEWHERE),
+            Recording("pod:gpu_moved:info", MOVED),
+            Recording("pod:gpu_devices:count", DEVICES),
+        ),
     ),
     Group(
         "gpugauge-pod-activity",

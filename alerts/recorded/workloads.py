@@ -22,7 +22,7 @@ BUSY_SUM = """
 sum by (cluster, namespace, workload, workload_type) (
   pod:gpu_busy:ratio
   * on (cluster, namespace, pod)
-  pod:gpu_devices:count
+  pod:gpu_busy:count
   * on (cluster, namespace, pod) group_left (workload, workload_type)
   pod:gpu_workload:info
 )
@@ -31,7 +31,7 @@ sum by (cluster, namespace, workload, workload_type) (
 BUSY_COUNT = """
 sum by (cluster, namespace, workload, workload_type) (
   (
-    pod:gpu_devices:count
+    pod:gpu_busy:count
     and on (cluster, namespace, pod)
     pod:gpu_busy:ratio
   )
@@ -42,25 +42,31 @@ sum by (cluster, namespace, workload, workload_type) (
 """The number of devices of the pods whose activity is known: the sum divided by it is the mean over devices."""
 
 POD_IDLE = """
-sum by (cluster, node, namespace, pod, resource) (
+count by (cluster, node, namespace, pod, resource) (
   label_replace(
     label_replace(
-      max by (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod, resource) (
+      group by (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod, resource) (
         gpugauge_allocation_info{UUID!="", node!=""}
-      )
-      * on (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod) group_left ()
-      max by (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod) (
-        avg_over_time(gpugauge_allocation_busy_ratio{UUID!="", node!=""}[15m])
-        < bool on () group_left ()
-        (max(global:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
+        and on (cluster, node, UUID, GPU_I_ID, GPU_CI_ID, gpu_namespace, gpu_pod)
+        (
+          avg_over_time(gpugauge_allocation_busy_ratio{UUID!="", node!=""}[15m])
+          < scalar(max(cluster:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
+          < on (cluster) group_left ()
+          (
+            cluster:gpugauge_threshold:value{alert="GPUPodIdle"}
+            or on (cluster)
+            group by (cluster) (node:gpus:count) * 0.01
+          )
+        )
       ),
       "namespace", "$1", "gpu_namespace", "(.*)"
     ),
     "pod", "$1", "gpu_pod", "(.*)"
   )
-) > 0
+)
 """
-"""Only pods that have idle devices: on a busy fleet that is a small part of all."""
+"""Only pods that have idle devices: on a busy fleet that is a small part of all. What is idle is selected before it is
+joined and relabeled, which is what costs time."""
 
 WORKLOAD_IDLE = """
 sum by (cluster, namespace, workload, workload_type, model, resource) (

@@ -80,10 +80,9 @@ def labels_missing(fixture: RuleFixture, flavor: Flavor) -> None:
 
 
 def watchers_disagree(fixture: RuleFixture, flavor: Flavor) -> None:
-    """Two watchers give a pod different owners for a moment: it is counted once. A pod without a device not at all."""
+    """Two watchers give a pod different owners for a moment: it is counted once."""
     node = Node(fixture, flavor, "53-watchers-disagree")
     node.pod(Pod(exposed_workload="nightly"))
-    node.pod(Pod("without-a-device"))
     node.gpu(0, Gpu(always(0)))
     ids = {"gpu_namespace": node.namespace, "gpu_pod": "p", "node": node.node, "workload_class": "training"}
     other = {"workload": "other", "workload_type": "Job", "cluster": node.cluster, "instance": "watcher-9:9410"}
