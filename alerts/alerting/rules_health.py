@@ -1,6 +1,6 @@
 """Alerts about the rules themselves: series that they cannot use, that they do not record, and the watchdog."""
 
-from alerts.rules.rule import QUICK_INTERVAL_SECONDS, Alert, AlertFamily, Area, DashboardUid, Group, Notify, Severity
+from alerts.rules.rule import Alert, AlertFamily, Area, DashboardUid, Group, Notify, Severity
 
 LABELS_MISSING = """
 count by (cluster, job) (
@@ -148,5 +148,4 @@ GROUP = Group(
             dashboard=DashboardUid.EXPORTER,
         ),
     ),
-    interval=QUICK_INTERVAL_SECONDS,
 )

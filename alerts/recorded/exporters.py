@@ -13,9 +13,7 @@ group by (cluster, job, instance, node) (
     max by (cluster, job, instance, node) (
       max_over_time(
         (
-          timestamp(gpugauge_build_info{node!=""})
-          or timestamp(gpugauge_devices_observed{node!=""})
-          or timestamp(gpugauge_device_info{node!="", adapter=""})
+          timestamp(gpugauge_build_info{node!=""}) or timestamp(gpugauge_devices_observed{node!=""})
         )[1h:5m]
       )
     )

@@ -83,7 +83,8 @@ def test_f11_targets_without_the_label_node_are_reported_one_by_one_and_once(tmp
         for fixture in (named, unnamed):
             fixture.add("up", target, up)
         device = {**target, "node": f"node-{number}", "UUID": f"GPU-{number}"}
-        named.add("gpugauge_device_info", device, "1x19 stale" if number == 3 else always(1))
+        for name in ("gpugauge_device_info", "gpugauge_devices_observed"):
+            named.add(name, device, "1x19 stale" if number == 3 else always(1))
         offered = {"node": f"node-{number}", "resource": "nvidia_com_gpu", "model": "NVIDIA-H100"}
         on_watcher(named, "gpugauge_node_gpu_allocatable", offered, always(8))
     named.expect(f'count by (node, instance) (ALERTS{{alertname="{DOWN}"}})', 30, ({"node": "node-3"}, 1.0))
