@@ -10,9 +10,9 @@ from pathlib import Path
 from alerts import ADAPTERS, GROUPS
 from alerts.routing import configuration, resource
 from alerts.routing.message_templates import TEMPLATES
-from alerts.rules.cluster_label import CLUSTER_LABEL, with_cluster_label
 from alerts.rules.rule import LINKS, RUNBOOK, Group, Links
 from alerts.rules.rulefile import prometheus_rule, rule_file
+from promql.cluster_label import CLUSTER_LABEL, with_cluster_label
 
 
 def files(links: Links = LINKS, cluster_label: str = CLUSTER_LABEL) -> dict[str, str]:

@@ -7,10 +7,10 @@ import pytest
 
 from alerts import GROUPS
 from alerts.__main__ import files
-from alerts.rules.cluster_label import with_cluster_label
 from alerts.rules.promql import formatted
 from alerts.rules.rule import Alert
 from alerts.rules.rulefile import annotations_of
+from promql.cluster_label import with_cluster_label
 from tests.alerts.fleet import FLAVORS, Gpu, Node, Pod, always
 from tests.alerts.promtool import RuleFixture, run, write_test
 from tests.promql import grouping_labels, selectors

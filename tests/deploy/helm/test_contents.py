@@ -10,6 +10,8 @@ import yaml
 
 from alerts.__main__ import files
 from alerts.rules.rule import Links
+from dashboards import DASHBOARDS
+from dashboards.__main__ import files as dashboard_files
 from tests.deploy.helm.chart import CHART, NEEDS_HELM, container, nested, pod, rendered
 from tests.deploy.manifests import ROOT
 
@@ -43,6 +45,15 @@ def test_the_cluster_label_gets_the_same_name_as_from_the_generator(name):
     values, file = RULES[name]
     expected = spec(files(cluster_label="k8s_cluster")[file])
     assert rendered({**values, "clusterLabel": "k8s_cluster"})["PrometheusRule", name]["spec"] == expected
+
+
+def test_dashboards_with_another_cluster_label_are_those_of_the_generator():
+    objects = rendered({**nested(dashboards__enabled=True), "clusterLabel": "k8s_cluster"})
+    for name, text in dashboard_files(DASHBOARDS, "k8s_cluster").items():
+        if name.endswith(".json"):
+            file = name.removeprefix("dashboards/")
+            (data,) = [each["data"] for each in objects.values() if file in each.get("data", {})]
+            assert data[file] == text
 
 
 def test_runbook_and_dashboards_have_the_addresses_of_the_values():

@@ -1,0 +1,1 @@
+"""What generated rules and dashboards have in common."""
