@@ -50,6 +50,7 @@ GROUPS: tuple[Group, ...] = (
     *nodes.GROUPS,
     clusters.GROUP,
     hardware.GROUP,
+    *clusters.GROUPS,
     workloads.GROUP,
     capacity.GROUP,
     reports.GROUP,
@@ -71,3 +72,6 @@ GROUPS: tuple[Group, ...] = (
     node_problems.GROUP,
 )
 """Every group, each after the groups whose series it reads."""
+
+COMMON: tuple[Group, ...] = tuple(group for group in GROUPS if group not in ADAPTERS)
+"""The groups that everybody loads."""

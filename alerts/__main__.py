@@ -7,11 +7,11 @@ folder that belong to no group are removed.
 import argparse
 from pathlib import Path
 
-from alerts import ADAPTERS, GROUPS
+from alerts import ADAPTERS, COMMON, GROUPS
 from alerts.routing import configuration, resource
 from alerts.routing.message_templates import TEMPLATES
 from alerts.rules.rule import LINKS, RUNBOOK, Group, Links
-from alerts.rules.rulefile import prometheus_rule, rule_file
+from alerts.rules.rulefile import mimir_rules, prometheus_rule, rule_file
 from promql.cluster_label import CLUSTER_LABEL, with_cluster_label
 
 
@@ -22,7 +22,8 @@ def files(links: Links = LINKS, cluster_label: str = CLUSTER_LABEL) -> dict[str,
     """
     rules = {_file(group): rule_file(group, links) for group in GROUPS}
     resources = {
-        "prometheusrule.yaml": prometheus_rule(tuple(group for group in GROUPS if group not in ADAPTERS), links),
+        "prometheusrule.yaml": prometheus_rule(COMMON, links),
+        "mimir.yaml": mimir_rules(COMMON, links),
         **{
             f"prometheusrule-{group.name.removeprefix('gpugauge-')}.yaml": prometheus_rule((group,), links, group.name)
             for group in ADAPTERS

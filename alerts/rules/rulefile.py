@@ -20,6 +20,11 @@ def rule_file(group: Group, links: Links = LINKS) -> str:
     return HEADER + dump({"groups": [_group(group, links)]})
 
 
+def mimir_rules(groups: tuple[Group, ...], links: Links = LINKS, namespace: str = "gpugauge") -> str:
+    """Return the groups as the text of one file for mimirtool, which puts them into that rule namespace."""
+    return HEADER + dump({"namespace": namespace, "groups": [_group(group, links) for group in groups]})
+
+
 def prometheus_rule(groups: tuple[Group, ...], links: Links = LINKS, name: str = "gpugauge") -> str:
     """Return the groups as the text of one PrometheusRule of that name."""
     return HEADER + dump(

@@ -77,6 +77,15 @@ def test_the_custom_resources_have_the_same_groups_as_the_files_and_one_for_each
     assert len(resources) == len(ADAPTERS) == 2
 
 
+def test_the_file_for_mimir_has_the_same_groups_and_none_is_over_its_default_limits():
+    written = files()
+    mimir = yaml.safe_load(written["mimir.yaml"])
+    assert mimir["namespace"] == "gpugauge"
+    assert mimir["groups"] == yaml.safe_load(written["prometheusrule.yaml"])["spec"]["groups"]
+    assert max(len(group.rules) for group in GROUPS) <= 20
+    assert len(GROUPS) <= 70
+
+
 def test_a_file_has_every_part_of_its_rules():
     loaded = {}
     for name, text in files().items():
