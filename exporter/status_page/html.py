@@ -1,6 +1,6 @@
 """Writes a status page as HTML: no script, nothing from elsewhere, one style sheet inside the page.
 
-Every text passes through `_shown`, because names, labels and annotations are set by whoever may make a pod.
+Every text passes through `shown`, because names, labels and annotations are set by whoever may make a pod.
 """
 
 import base64
@@ -82,10 +82,10 @@ def page_html(title: str, page: StatusPage, links: Sequence[str], banner: str = 
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
-        f"<title>{_shown(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{_shown(title)}</h1>",
-        *([f'<p class="banner bad">{_shown(banner)}</p>'] if banner else []),
+        f"<title>{shown(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{shown(title)}</h1>",
+        *([f'<p class="banner bad">{shown(banner)}</p>'] if banner else []),
         "<dl>",
-        *(f"<dt>{_shown(name)}</dt><dd>{_cell(value)}</dd>" for name, value in page.facts),
+        *(f"<dt>{shown(name)}</dt><dd>{_cell(value)}</dd>" for name, value in page.facts),
         "</dl>",
         *(line for each in page.tables for line in _table(each)),
         "<h2>More</h2>\n<nav>",
@@ -96,17 +96,17 @@ def page_html(title: str, page: StatusPage, links: Sequence[str], banner: str = 
 
 
 def _table(table: StatusTable) -> Iterator[str]:
-    yield f"<h2>{_shown(table.title)}</h2>"
+    yield f"<h2>{shown(table.title)}</h2>"
     if table.about:
-        yield f'<p class="about">{_shown(table.about)}</p>'
+        yield f'<p class="about">{shown(table.about)}</p>'
     if not table.rows:
-        yield f"<p>{_shown(table.empty)}</p>"
+        yield f"<p>{shown(table.empty)}</p>"
         return
-    heads = "".join(f"<th>{_shown(column)}</th>" for column in table.columns)
+    heads = "".join(f"<th>{shown(column)}</th>" for column in table.columns)
     yield f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>"
     for row in table.rows:
         cells = zip(table.columns, row, strict=True)
-        written = (f'<td data-column="{_shown(column)}">{_wrapped(cell)}</td>' for column, cell in cells)
+        written = (f'<td data-column="{shown(column)}">{_wrapped(cell)}</td>' for column, cell in cells)
         yield "<tr>" + "\n".join(written) + "</tr>"
     yield "</tbody>\n</table>"
     if table.more:
@@ -128,10 +128,10 @@ def _cell(cell: Cell) -> str:
 
 
 def _breakable(text: str) -> str:
-    return _shown(text).replace("_", "_<wbr>")
+    return shown(text).replace("_", "_<wbr>")
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Escape a text for HTML. What is no visible character, such as a change of writing direction, is replaced."""
     cut = text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
     return html.escape("".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in cut))

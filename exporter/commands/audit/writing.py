@@ -15,6 +15,7 @@ from exporter.commands.audit.usage import (
     device_text,
     unobserved_hours,
 )
+from exporter.commands.spreadsheet import text_cell
 from exporter.commands.terminal import aligned, printable
 from exporter.time_text import utc
 
@@ -99,13 +100,12 @@ def as_csv(usage: AuditUsage, by: Grouping) -> str:
 
 
 def _cell(value: object) -> str:
-    """A value in CSV; a text that a spreadsheet would take for a formula is one with an apostrophe."""
+    """A value in CSV."""
     if isinstance(value, dict):
         value = " ".join(f"{key}={text}" for key, text in value.items())
     if value is None:
         return ""
-    text = str(value)
-    return f"'{text}" if isinstance(value, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    return text_cell(value) if isinstance(value, str) else str(value)
 
 
 def _rows(usage: AuditUsage, by: Grouping) -> Iterator[dict[str, object]]:

@@ -1,8 +1,9 @@
 """Draws bars as SVG: they print, and need neither a script nor a file from elsewhere."""
 
-import html
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from exporter.status_page.html import shown
 
 WIDTH = 900
 _ROW, _BAR, _LABEL = 26, 18, 300
@@ -38,7 +39,7 @@ def bars(title: str, found: Sequence[ChartBar], unit: str) -> str:
     names = list(dict.fromkeys(name for bar in found for name, size in bar.parts if size > 0))
     height = _ROW * (len(found) + 1) + 10
     drawn = [_bar(bar, number, longest, unit) for number, bar in enumerate(found)]
-    name, legend = html.escape(title), _legend(names, _ROW * len(found) + 14)
+    name, legend = shown(title), _legend(names, _ROW * len(found) + 14)
     svg = f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{name}">{"".join(drawn)}{legend}</svg>'
     return f'<figure><figcaption>{name}</figcaption><div class="wide">{svg}</div></figure>'
 
@@ -46,11 +47,11 @@ def bars(title: str, found: Sequence[ChartBar], unit: str) -> str:
 def _bar(bar: ChartBar, number: int, longest: float, unit: str) -> str:
     top, left = number * _ROW, float(_LABEL)
     scale = (WIDTH - _LABEL - 90) / longest
-    shown = bar.label if len(bar.label) <= 44 else f"{bar.label[:43]}…"  # noqa: PLR2004 - as many as fit
-    text = f'<text x="{_LABEL - 8}" y="{top + 13}" text-anchor="end">{html.escape(shown)}</text>'
+    label = bar.label if len(bar.label) <= 44 else f"{bar.label[:43]}…"  # noqa: PLR2004 - as many as fit
+    text = f'<text x="{_LABEL - 8}" y="{top + 13}" text-anchor="end">{shown(label)}</text>'
     for name, size in bar.parts:
         width = size * scale
-        tip = html.escape(f"{bar.label}: {name} {size:,.1f} {unit}")
+        tip = shown(f"{bar.label}: {name} {size:,.1f} {unit}")
         text += (
             f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{_BAR}" fill="{COLORS[name]}">'
             f"<title>{tip}</title></rect>"
@@ -64,6 +65,6 @@ def _legend(names: Sequence[str], top: int) -> str:
     text, left = "", 0
     for name in names:
         text += f'<rect x="{left}" y="{top}" width="12" height="12" fill="{COLORS[name]}"/>'
-        text += f'<text x="{left + 17}" y="{top + 11}">{html.escape(name)}</text>'
+        text += f'<text x="{left + 17}" y="{top + 11}">{shown(name)}</text>'
         left += 34 + 8 * len(name)
     return text

@@ -11,6 +11,7 @@ from exporter.commands.report.ledger import LedgerRow, closing_error
 from exporter.commands.report.report import GpuReport
 from exporter.commands.report.sections import notes
 from exporter.commands.report.usage import UsageGrouping, UsageSum, key_columns
+from exporter.commands.spreadsheet import text_cell
 from exporter.time_text import utc
 
 _COLUMNS = (
@@ -36,24 +37,16 @@ def _values(row: UsageSum, currency: str | None) -> tuple[float | None, ...]:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6f}".rstrip("0").rstrip(".")
+    """A number without an exponent; none is below 0, but for errors of rounding."""
+    return "" if value is None else f"{max(0.0, value):.6f}".rstrip("0").rstrip(".")
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([[_harmless(cell) for cell in row] for row in rows])
+    writer.writerows([map(text_cell, row) for row in rows])
     return text.getvalue()
-
-
-def _harmless(cell: str) -> str:
-    """Names that spreadsheets would take for formulas get an apostrophe; whoever makes a pod chooses them."""
-    return f"'{cell}" if cell[:1] in ("=", "@", "+") or (cell[:1] == "-" and not _is_number(cell)) else cell
-
-
-def _is_number(cell: str) -> bool:
-    return cell[1:].replace(".", "", 1).isdecimal()
 
 
 _FOCUS = (

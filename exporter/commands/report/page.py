@@ -1,6 +1,5 @@
 """Writes a report as one HTML page: tables and bars, nothing from elsewhere, no script, and it prints."""
 
-import html
 from collections.abc import Iterable, Sequence
 
 from exporter import VERSION
@@ -9,7 +8,7 @@ from exporter.commands.report.ledger import LedgerRow, closing_error
 from exporter.commands.report.report import GpuReport
 from exporter.commands.report.sections import CLOSES_WITHIN, ReportTable, hours_text, share_text
 from exporter.commands.report.usage import UsageSum
-from exporter.commands.terminal import printable
+from exporter.status_page.html import shown
 
 _BARS = 12
 _STYLE = """
@@ -43,14 +42,14 @@ def as_html(found: GpuReport, head: Sequence[str], tables: Iterable[ReportTable]
     """Write the page. Every text of others is escaped."""
     body = [
         "<h1>GPU report</h1>",
-        *(f"<p>{_shown(line)}</p>" for line in head),
+        *(f"<p>{shown(line)}</p>" for line in head),
         _tiles(found),
         _fleet_bars(found),
         _workload_bars(found),
         *map(_section, tables),
         "<h2>How it is counted</h2>",
-        *(f"<p>{_shown(line)}</p>" for line in notes),
-        f"<footer><p>gpugauge {html.escape(VERSION)}</p></footer>",
+        *(f"<p>{shown(line)}</p>" for line in notes),
+        f"<footer><p>gpugauge {shown(VERSION)}</p></footer>",
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
@@ -58,10 +57,6 @@ def as_html(found: GpuReport, head: Sequence[str], tables: Iterable[ReportTable]
         "content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>GPU report</title>"
         f"<style>{_STYLE}</style></head>\n<body>\n" + "\n".join(filter(None, body)) + "\n</body></html>\n"
     )
-
-
-def _shown(text: str) -> str:
-    return html.escape(printable(text))
 
 
 def _tiles(found: GpuReport) -> str:
@@ -84,7 +79,7 @@ def _tiles(found: GpuReport) -> str:
     if total.gpu_hours:
         verdict = "closes" if closing_error(total) <= CLOSES_WITHIN else "does not close"
         tiles.append((verdict, f"sum of the states: {closing_error(total):.2%} apart"))
-    drawn = (f"<div><b>{_shown(value)}</b><span>{_shown(text)}</span></div>" for value, text in tiles)
+    drawn = (f"<div><b>{shown(value)}</b><span>{shown(text)}</span></div>" for value, text in tiles)
     return f'<div class="tiles">{"".join(drawn)}</div>'
 
 
@@ -119,22 +114,22 @@ def _use(row: UsageSum) -> Sequence[tuple[str, float]]:
 
 
 def _section(table: ReportTable) -> str:
-    parts = [f"<h2>{_shown(table.title)}</h2>"]
+    parts = [f"<h2>{shown(table.title)}</h2>"]
     if table.rows:
         parts.append(_table(table))
     else:
-        parts.append(f"<p>{_shown(table.empty)}</p>")
+        parts.append(f"<p>{shown(table.empty)}</p>")
     if table.left_out:
         parts.append(f"<p>and {table.left_out} more</p>")
-    return "".join([*parts, *(f"<p>{_shown(note)}</p>" for note in table.notes)])
+    return "".join([*parts, *(f"<p>{shown(note)}</p>" for note in table.notes)])
 
 
 def _table(table: ReportTable) -> str:
     classes = [' class="n"' if column.number else "" for column in table.columns]
     titles = (column.title for column in table.columns)
-    top = "".join(f"<th{each}>{_shown(title)}</th>" for each, title in zip(classes, titles, strict=True))
+    top = "".join(f"<th{each}>{shown(title)}</th>" for each, title in zip(classes, titles, strict=True))
     rows = (
-        "".join(f"<td{each}>{_shown(cell)}</td>" for each, cell in zip(classes, row, strict=True)) for row in table.rows
+        "".join(f"<td{each}>{shown(cell)}</td>" for each, cell in zip(classes, row, strict=True)) for row in table.rows
     )
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
