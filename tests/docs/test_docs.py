@@ -35,7 +35,7 @@ def without_code(text):
 def code(text):
     """The lines of fenced shell and plain blocks, and the texts between backticks."""
     blocks = [body for language, body in FENCE.findall(text) if language in {"", "sh", "bash"}]
-    return [*"".join(blocks).splitlines(), *SPAN.findall(FENCE.sub("", text))]
+    return [*"".join(blocks).replace("\\\n", " ").splitlines(), *SPAN.findall(FENCE.sub("", text))]
 
 
 def anchors(path):
@@ -45,8 +45,9 @@ def anchors(path):
 
 
 def commands(text):
-    """The arguments of each `gpugauge` command line."""
-    for line in code(text):
+    """The arguments of each `gpugauge` command line, also of one that kubectl starts in a container."""
+    for shown in code(text):
+        line = shown.partition(" -- ")[2] if shown.startswith(("helm ", "kubectl ")) else shown
         words = shlex.split(line, comments=True) if re.search(r"(^|/)gpugauge(\s|$)", line) else []
         positions = [position for position, word in enumerate(words) if word.rpartition("/")[2] == "gpugauge"]
         if positions:
@@ -181,6 +182,8 @@ def test_command_lines_are_found():
     assert [line[:1] for line in commands("```sh\n.venv/bin/gpugauge cluster --kubeconfig FILE  # x\n```\n")] == [
         ["cluster"]
     ]
+    shown = "```sh\nhelm install gpugauge x \\\n  --set a=b\nkubectl exec -n gpugauge p -- gpugauge doctor\n```\n"
+    assert list(commands(shown)) == [["doctor"]]
     assert list(commands("`gpugauge_build_info` `docker build -t gpugauge-x`")) == []
 
 

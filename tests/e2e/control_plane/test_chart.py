@@ -1,12 +1,14 @@
 """The Helm chart on a real API server: it accepts every object, admits the pods, and gives the rights that are used."""
 
+import json
+import subprocess
 import urllib.error
 
 import pytest
 
-from exporter.cluster.kubernetes.permissions import LEASE_PARTS, WATCHED
+from exporter.cluster.kubernetes.watching.permissions import LEASE_PARTS, WATCHED
 from scripts.permissions import feature
-from tests.deploy.helm.chart import NEEDS_HELM, NODE, nested, pod, rendered
+from tests.deploy.helm.chart import CHART, HELM, IMAGE, NEEDS_HELM, NODE, merged, nested, pod, rendered
 from tests.deploy.helm.combinations import rows, values
 from tests.deploy.operator_schemas import custom_kinds, definition
 from tests.deploy.running import running
@@ -17,6 +19,7 @@ from tests.e2e.control_plane.test_rights import OFF, allowed, rights_of
 pytestmark = [*NEEDS_HELM, *processes.needs("etcd", "kube-apiserver")]
 
 OF_RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+EVERYTHING = merged(IMAGE, nested(rules__adapters__dcgmExporter=True, watcher__replicas=2, dra__enabled=True))
 FEATURES = {
     "nothing": ({}, set()),
     "pod metadata": (nested(podMetadata__source="api"), {("", "pods", verb, ()) for verb in ("list", "watch")}),
@@ -75,6 +78,22 @@ def test_the_api_server_accepts_every_object_of_every_combination(plane):
                 plane.apply(each, dry_run=True)
                 accepted.append(each)
     assert {each["kind"] for each in accepted} > custom_kinds()
+
+
+def test_helm_installs_upgrades_and_removes_everything(plane, tmp_path):
+    """The commands of README, with objects that the API server stores, and Helm's own Secret of the release."""
+    command = [HELM, "--kubeconfig", plane.kubeconfig("helm", processes.ADMIN), "--namespace", "gpugauge-installed"]
+    everything = tmp_path / "values.json"
+    everything.write_text(json.dumps(EVERYTHING))
+    image = ["--create-namespace", "--set", "image.repository=registry.example/gpugauge"]
+    for verb in (["install", "gpugauge", str(CHART), *image], ["upgrade", "gpugauge", str(CHART), "-f", everything]):
+        done = subprocess.run([*command, *verb], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+    listed = "/apis/monitoring.coreos.com/v1/namespaces/gpugauge-installed/prometheusrules"
+    assert len(plane.items(listed)) == 2
+    done = subprocess.run([*command, "uninstall", "gpugauge"], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert plane.items(listed) == []
 
 
 @pytest.mark.parametrize(
