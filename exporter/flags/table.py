@@ -7,6 +7,7 @@ from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.flags.attribution import ATTRIBUTION
 from exporter.flags.audit import AUDIT_LOG, CSV, PERIOD, VERIFY
 from exporter.flags.cluster import API_SERVER, INTERVAL, LEASE, METADATA_LABELS, PRICES
+from exporter.flags.compare import COMPARE
 from exporter.flags.flag import Command, Flag
 from exporter.flags.ignored import IGNORED
 from exporter.flags.labels import LABELS
@@ -243,8 +244,8 @@ _COMMANDS = (
     Command(
         "compare",
         "Compare two responses of /metrics: what is the same, renamed, missing, new, different.",
-        {"general": GENERAL, "output": (JSON,)},
-        operands="OLD NEW",
+        {"general": GENERAL, "output": (JSON,), "what is compared": COMPARE},
+        operands="OLD NEW | FILES... NEW",
     ),
     Command("metrics", "Print every metric that the programs can expose, as Markdown.", {"general": GENERAL}),
 )
