@@ -48,7 +48,6 @@ GROUPS: tuple[Group, ...] = (
     pod_states.GROUP,
     namespaces.GROUP,
     *nodes.GROUPS,
-    clusters.GROUP,
     hardware.GROUP,
     *clusters.GROUPS,
     workloads.GROUP,
