@@ -20,7 +20,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 COPY requirements.lock requirements-dev.lock ./
 # Run-time packages: pinned, hashed, wheels only, so that nothing of them is compiled or executed while building.
 RUN python -m venv /opt/gpugauge \
- && /opt/gpugauge/bin/pip install --require-hashes --no-deps --only-binary :all: -r requirements.lock
+ && /opt/gpugauge/bin/pip install --no-compile --require-hashes --no-deps --only-binary :all: -r requirements.lock
 # The build backend, with its hashes from the development lock; it stays in this stage.
 RUN awk '/^[^ ]/ { keep = /^(hatchling|packaging|pathspec|pluggy|trove-classifiers)==/ } keep' requirements-dev.lock > build.lock \
  && python -m venv /opt/build \
@@ -31,7 +31,7 @@ COPY exporter exporter
 # Of the Kubernetes client its configuration and its HTTP client are used. The classes of the API, which it loads only when
 # they are named, and its asynchronous twin are two thirds of all packages: they are left out.
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \
- && /opt/gpugauge/bin/pip install --no-deps wheels/*.whl \
+ && /opt/gpugauge/bin/pip install --no-compile --no-deps wheels/*.whl \
  && find /opt/gpugauge/lib -depth -path '*/site-packages/kubernetes/aio*' -delete \
  && find /opt/gpugauge/lib -regex '.*/site-packages/kubernetes/client/\(api\|models\)/.*\.py' ! -name __init__.py -delete \
  && /opt/gpugauge/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/gpugauge/lib \

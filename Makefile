@@ -12,7 +12,7 @@ WORKERS ?= auto
 FAST_WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 FAST := not (prometheus or mutation or e2e or bench or browser or slow)
 
-.PHONY: check setup setup-helm demo test rest cover e2e lint fmt generate bench bench-fleet screenshots clean
+.PHONY: check setup setup-helm demo test rest cover e2e lint fmt generate bench bench-fleet mutants screenshots clean
 
 check: lint cover ## lint and every test, with coverage
 
@@ -76,6 +76,9 @@ screenshots: setup ## docs/images: the demo, a /metrics response, a status page,
 	python -m scripts.screenshots
 	python -m tests.dashboards.images
 	python -m tests.exporter.commands.report.images
+
+mutants: setup ## every alert without each of its clauses: what no test notices
+	python -m tests.alerts.mutants $(ARGS)
 
 clean:
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*

@@ -83,7 +83,7 @@ def mutants() -> Iterator[Mutant]:
     for group in groups_of_alert():
         for rule in group.rules:
             root = pp.parse(rule.expr)
-            for what, changed in _changes(root):
+            for what, changed in changes(root):
                 key = (rule.name, changed)
                 if changed != str(root) and key not in seen:
                     seen.add(key)
@@ -94,7 +94,7 @@ def mutants() -> Iterator[Mutant]:
                 yield Mutant(rule.name, "no keep_firing_for", dataclasses.replace(rule, keep_firing_for=""))
 
 
-def _changes(root: pp.Expr) -> Iterator[tuple[str, str]]:
+def changes(root: pp.Expr) -> Iterator[tuple[str, str]]:
     text = str(root)
     for node in walk(root):
         for what, replacement in _instead(node):
