@@ -153,7 +153,7 @@ def _span(parts: _SpanParts, last: float, first: float, gaps: Sequence[HistoryGa
     """Make the span; `last` is until when it went on if it has not ended, `first` when the chain begins."""
     about, ended = parts.about, parts.ended
     key = SpanKey(about.node, about.device, about.namespace, about.pod, about.container, about.resource)
-    sums = parts.sums if ended is not None else [*parts.sums, parts.sums[-1]._replace(at=max(last, parts.started))]
+    sums = parts.sums if ended is not None else _until(parts.sums, max(last, parts.started))
     begin, end = parts.started, sums[-1].at
     own = [
         (gap.since, gap.until)
@@ -164,6 +164,11 @@ def _span(parts: _SpanParts, last: float, first: float, gaps: Sequence[HistoryGa
     seen = ended.last_seen.timestamp() if ended is not None else sums[-1].at
     times = (parts.started, parts.not_before, ended.at if ended is not None else None, seen)
     return AllocationSpan(key, about, *times, observed, parts.utilization, parts.memory)
+
+
+def _until(sums: Sequence[_SumsAt], last: float) -> list[_SumsAt]:
+    """End the sums with the last observation: a process that goes on with a log writes some before its first."""
+    return [*(each._replace(at=min(each.at, last)) for each in sums), sums[-1]._replace(at=last)]
 
 
 def _shares(sums: Sequence[_SumsAt], first: float, gaps: Sequence[Interval]) -> Iterator[SharedTime]:

@@ -168,6 +168,19 @@ def test_a_device_of_which_it_is_not_known_has_a_gap_of_its_own():
     assert seconds_of(record) == {"a": (60, 90)}
 
 
+def test_a_process_that_goes_on_with_a_log_and_observes_nothing_has_observed_nothing():
+    """Its first lines repeat what was allocated, and are no observation."""
+    log = NodeLog()
+    log.note()
+    log.note(A)
+    log.restart(after=70)
+    log.at += 40
+    log.new_chain("c2")
+    record = record_of(log.lines)
+    assert seconds_of(record) == {"a": (0, 0)}
+    assert gaps_of(record, end=BEGIN + 140)[0][:2] == (30, 140)
+
+
 def test_the_shares_of_a_shared_device_add_up_to_its_time():
     log = NodeLog()
     first, second = given("a", "GPU-0::0"), given("b", "GPU-0::1")
