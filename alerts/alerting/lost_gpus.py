@@ -1,7 +1,7 @@
 """The alert GPULost: a GPU that is known cannot be read, or a node has fewer GPUs than it should have."""
 
 from alerts.alerting.gpu_texts import GPU, PLACE
-from alerts.rules.rule import QUICK_INTERVAL_SECONDS, Alert, AlertFamily, Area, DashboardUid, Group, Notify, Severity
+from alerts.rules.rule import Alert, AlertFamily, Area, DashboardUid, Group, Notify, Severity
 
 LOST = """
 (
@@ -69,5 +69,4 @@ GROUP = Group(
             dashboard=DashboardUid.NODE,
         ),
     ),
-    interval=QUICK_INTERVAL_SECONDS,
 )

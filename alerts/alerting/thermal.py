@@ -5,7 +5,6 @@ Which clock event is a sign of what is in `throttles.py`.
 
 from alerts.alerting.gpu_texts import GPU, PLACE
 from alerts.rules.rule import (
-    QUICK_INTERVAL_SECONDS,
     Alert,
     AlertFamily,
     Area,
@@ -20,8 +19,8 @@ THROTTLED = """
 group by (cluster, node, zone, rack) (
   group by (cluster, node) (
     max by (cluster, node, UUID, reason) (
-      avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason=~"hw_thermal|hw_power_brake"}[10m])
-    ) > 0.5
+      avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason=~"hw_thermal|hw_power_brake"}[10m]) > 0.5
+    )
   )
   * on (cluster, node) group_left (zone, rack)
   topk by (cluster, node) (1, max by (cluster, node, zone, rack) (gpugauge_node_info{rack!=""}))
@@ -34,8 +33,8 @@ count by (cluster, zone, rack) (node:gpu_throttled:info) >= 3
 
 HEAT = """
 max by (cluster, node, UUID) (
-  avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason="hw_thermal"}[10m])
-) > 0.5
+  avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason="hw_thermal"}[10m]) > 0.5
+)
 unless on (cluster, node)
 (
   node:gpu_throttled:info
@@ -47,8 +46,8 @@ unless on (cluster, node)
 
 POWER_BRAKE = """
 max by (cluster, node, UUID) (
-  avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason="hw_power_brake"}[10m])
-) > 0.5
+  avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason="hw_power_brake"}[10m]) > 0.5
+)
 unless on (cluster, node)
 (
   node:gpu_throttled:info
@@ -59,26 +58,26 @@ unless on (cluster, node)
 
 SLOWDOWN = """
 max by (cluster, node, UUID) (
-  avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason="hw_slowdown"}[10m])
-) > 0.5
+  avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason="hw_slowdown"}[10m]) > 0.5
+)
 unless on (cluster, node, UUID)
 (
   max by (cluster, node, UUID, reason) (
-    avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason=~"hw_thermal|hw_power_brake"}[10m])
-  ) > 0
+    avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason=~"hw_thermal|hw_power_brake"}[10m]) > 0
+  )
 )
 """
 """Where the two causes that hardware tells apart do not explain it."""
 
 WARMTH = """
 max by (cluster, node, UUID) (
-  avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason="sw_thermal"}[30m])
-) > 0.9
+  avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason="sw_thermal"}[30m]) > 0.9
+)
 unless on (cluster, node, UUID)
 (
   max by (cluster, node, UUID) (
-    avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason="hw_thermal"}[10m])
-  ) > 0.5
+    avg_over_time(gpugauge_clock_event{UUID!="", node!="", reason="hw_thermal"}[10m]) > 0.5
+  )
 )
 """
 
@@ -195,5 +194,4 @@ GROUP = Group(
             dashboard=DashboardUid.DEVICE,
         ),
     ),
-    interval=QUICK_INTERVAL_SECONDS,
 )
