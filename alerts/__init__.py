@@ -6,6 +6,7 @@ Each group of rules is a constant GROUP of a module, or one of its GROUPS. `adap
 
 from alerts.adapters import dcgm_exporter, kube_state_metrics
 from alerts.alerting import (
+    allocation,
     blind_exporters,
     efficiency,
     exporter_settings,
@@ -20,6 +21,7 @@ from alerts.alerting import (
     watcher,
     xids,
 )
+from alerts.alerting import capacity as capacity_alerts
 from alerts.alerting import nodes as node_alerts
 from alerts.recorded import (
     capacity,
@@ -55,6 +57,8 @@ GROUPS: tuple[Group, ...] = (
     reports.GROUP,
     efficiency.GROUP,
     idle.GROUP,
+    allocation.GROUP,
+    capacity_alerts.GROUP,
     pending.GROUP,
     recorded_exporters.GROUP,
     exporters.GROUP,

@@ -50,6 +50,16 @@ THRESHOLDS = (
     ),
     Threshold("GPUWorkloadStuckStarting", 1800, "seconds that a GPU pod may be bound to a node and not run"),
     Threshold("GPUClusterSaturated", 10, "workloads pending for a full resource from which on one alert is enough"),
+    Threshold("GPUWorkloadCrashLooping", 3, "restarts of containers of a pod within an hour from which on it loops"),
+    Threshold(
+        "GPUSharedDeviceContended", 0.95, "share of 15 minutes that a shared device is busy, above which it is full"
+    ),
+    Threshold(
+        "GPUNamespaceLowUtilization",
+        0.2,
+        "share of a day that the devices of a namespace were busy, at least 8 of them",
+    ),
+    Threshold("GPUQuotaNearlyUsed", 0.9, "share of a namespace's quota of GPUs that is used"),
 )
 
 CLUSTERS = """

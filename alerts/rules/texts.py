@@ -1,7 +1,7 @@
 """How values stand in texts of alerts: as people write them, `2 %` and `42 minutes`, not `2.063%` and `42m 13s`.
 
-A text says `{{ $value | asPercent }}` for a ratio and `{{ $value | asDuration }}` for seconds. Neither is a function of
-Prometheus: `expanded` replaces them by its own ones.
+A text says `{{ $value | asPercent }}` for a ratio, `asDuration` for seconds and `asBytes` for bytes. None of them is a
+function of Prometheus: `expanded` replaces them by its own ones.
 """
 
 _AS_PERCENT = (
@@ -24,7 +24,9 @@ _AS_DURATION = (
 )
 """At most two units: days and hours, or hours and minutes."""
 
-PIPELINES = {"asPercent": _AS_PERCENT, "asDuration": _AS_DURATION}
+_AS_BYTES = r"humanize1024 | reReplaceAll `^([0-9]+)[0-9.]*([A-Z]i)?$` `$1 ${2}B`"
+
+PIPELINES = {"asPercent": _AS_PERCENT, "asDuration": _AS_DURATION, "asBytes": _AS_BYTES}
 
 
 def expanded(text: str) -> str:

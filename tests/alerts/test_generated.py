@@ -229,19 +229,29 @@ def test_every_grouping_and_join_keeps_the_cluster():
 def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
     """Except where DCGM-named series are read, which have no other, and in rules about scrapes."""
     keys = {*DEVICE, *GPU, *POD, *WORKLOAD}
-    more = {"gpu", "model", "container", "workload_class", "reason", "phase", "resource", "size", "le", "blocker"}
     more |= {
         "GPU_I_PROFILE",
+        "blocker",
+        "container",
         "driver_version",
         "fault",
         "field",
+        "gpu",
+        "le",
+        "model",
+        "phase",
         "pool",
         "priority_class",
         "problem",
+        "queue",
         "rack",
+        "reason",
+        "resource",
         "sha256",
+        "size",
         "source",
         "version",
+        "workload_class",
         "writer",
         "xid",
         "zone",

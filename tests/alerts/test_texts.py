@@ -33,6 +33,7 @@ SECONDS = {
     "90061": "1 day 1 hour",
     "187200": "2 days 4 hours",
 }
+BYTES = {"512": "512 B", "1073741824": "1 GiB", "85899345920": "80 GiB"}
 
 
 def _alert(number: int, value: str, name: str) -> Alert:
@@ -44,6 +45,7 @@ def _alert(number: int, value: str, name: str) -> Alert:
 @pytest.mark.prometheus
 def test_ratios_are_percentages_and_seconds_are_minutes_hours_and_days(tmp_path):
     rows = [(*row, "asPercent") for row in RATIOS.items()] + [(*row, "asDuration") for row in SECONDS.items()]
+    rows += [(*row, "asBytes") for row in BYTES.items()]
     fixture, alerts = RuleFixture(), []
     for number, (value, text, name) in enumerate(rows):
         alert = _alert(number, value, name)
