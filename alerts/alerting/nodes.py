@@ -99,6 +99,10 @@ max by (cluster, node) (gpugauge_unmatched_device_ids{node!=""}) > 0
 """Devices in use that no pod has. Only where at least as many are allocated as the scheduler counts on the node, and
 every id is matched: else the pod is there, and only its allocation is not known."""
 
+FAILING = """
+max by (cluster, node) (gpugauge_node_failed_workloads{node!=""}) >= 3
+"""
+
 CORDONED = """
 sum by (cluster, node) (max by (cluster, node, resource) (gpugauge_node_gpu_free)) > 0
 and on (cluster, node)
@@ -191,6 +195,16 @@ GROUP = Group(
             "{{ $value }} GPUs of node {{ $labels.node }} are in use and allocated to no pod.",
             "{{ $value }} devices of node {{ $labels.node }} have more than 1 GiB of memory in use for 30 minutes, and "
             "no pod has them: a process was left behind, or somebody works outside of Kubernetes.",
+        ),
+        _alert(
+            "GPUNodeWorkloadsFailing",
+            FAILING,
+            Notify.DIGEST,
+            Area.REGISTRATION,
+            "5m",
+            "{{ $value }} workloads have failed on node {{ $labels.node }} within 7 days.",
+            "GPU pods of {{ $value }} workloads ended with an error on node {{ $labels.node }}, or were lost with it, "
+            "within 7 days. Programs of different owners seldom fail in one place by chance: the node may be at fault.",
         ),
         _alert(
             "GPUNodeCordonedWithGPUs",

@@ -75,6 +75,8 @@ class ClusterView:
     """How many GPU pods kubelets have rejected since the watcher started."""
     failures: Mapping[PodFailure, int] = field(default_factory=dict)
     """How many GPU pods have run and failed since the watcher started."""
+    failed_workloads: Mapping[str, int] = field(default_factory=dict)
+    """How many workloads have failed on each node within seven days."""
     waits: Mapping[WaitGroup, Waits] = field(default_factory=dict)
     """How long pods waited that were bound since the watcher started."""
     quotas: tuple[ResourceQuota, ...] = ()
@@ -175,6 +177,7 @@ def with_pending(view: ClusterView, history: ClusterHistory) -> ClusterView:
         pending_since=history.clocks.update(pods, pending, view.now),
         rejections=history.rejections.update(view.rejected, view.unclear),
         failures=history.failures.update(view.failed, view.unclear),
+        failed_workloads=history.failed_workloads.update(view.failed, view.now),
         waits=history.waits.update(pods, view.unclear),
     )
 

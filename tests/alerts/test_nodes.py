@@ -79,6 +79,15 @@ def test_three_rejected_pods_within_an_hour_are_reported(tmp_path):
     check(tmp_path, fixture, groups=GROUPS)
 
 
+def test_three_workloads_that_failed_on_a_node_are_a_digest_and_two_are_not(tmp_path):
+    fixture = RuleFixture()
+    for node, values in (("three", "2x19 3x200"), ("two", always(2))):
+        on_watcher(fixture, "gpugauge_node_failed_workloads", {"node": node}, values)
+    firing(fixture, "GPUNodeWorkloadsFailing", 14, "node")
+    firing(fixture, "GPUNodeWorkloadsFailing", 16, "node", "three")
+    check(tmp_path, fixture, groups=GROUPS)
+
+
 def _device(fixture: RuleFixture, node: str, uuid: str, used: float, allocated: int) -> None:
     device = {"node": node, "UUID": uuid}
     on_node(fixture, "gpugauge_device_memory_used_bytes", device, always(used))

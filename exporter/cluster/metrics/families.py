@@ -44,6 +44,7 @@ def families(view: ClusterView, config: ClusterConfig, malformed: list[Malformed
         *pods.pod_families(view, config.limits.pods),
         *namespaces.namespace_families(view),
         pods.failure_family(view),
+        pods.failed_workloads_family(view),
         pods.wait_family(view),
         pods.malformed_family(malformed),
         *nodes.node_families(view, config.node_labels, config.limits.nodes),

@@ -80,6 +80,12 @@ FAILURES = metric(
     "node",
     "reason",
 )
+FAILED_WORKLOADS = metric(
+    "gpugauge_node_failed_workloads",
+    Kind.GAUGE,
+    "Workloads of which a GPU pod ended with an error on this node, or was lost with it, within seven days.",
+    "node",
+)
 MALFORMED = metric(
     "gpugauge_overrides_malformed",
     Kind.GAUGE,
@@ -87,7 +93,7 @@ MALFORMED = metric(
     "key",
 )
 _NONE = Overrides()
-METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, FAILURES, WAIT, MALFORMED)
+METRICS = (INFO, START, PHASE, LOW_UTILIZATION_THRESHOLD, POD_EXEMPTION, FAILURES, FAILED_WORKLOADS, WAIT, MALFORMED)
 
 
 def pod_families(view: ClusterView, most: int = SeriesLimits().pods) -> list[LargeFamily | ChunkedFamily]:
@@ -115,6 +121,13 @@ def labels_of(pod: Pod) -> dict[str, str]:
 def failure_family(view: ClusterView) -> Family:
     """How many pods ran and failed since the watcher started."""
     return Family(FAILURES, [FAILURES.ordered(count, *key) for key, count in sorted(view.failures.items())])
+
+
+def failed_workloads_family(view: ClusterView) -> Family:
+    """How many workloads failed lately on each node that still has GPUs; none on the others."""
+    nodes = {node.name for node in view.gpu_nodes()}
+    found = ((node, count) for node, count in sorted(view.failed_workloads.items()) if node in nodes)
+    return Family(FAILED_WORKLOADS, [FAILED_WORKLOADS.sample(count, node=node) for node, count in found])
 
 
 def wait_family(view: ClusterView) -> HistogramFamily:

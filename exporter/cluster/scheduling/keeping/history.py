@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from exporter.cluster.kubernetes.objects.records import Node, Pod
+from exporter.cluster.scheduling.keeping.failed_workloads import FailedWorkloads
 from exporter.cluster.scheduling.keeping.node_chunks import NodeChunks
 from exporter.cluster.scheduling.keeping.node_sums import NodeSums
 from exporter.cluster.scheduling.keeping.pod_chunks import PodChunks
@@ -144,6 +145,7 @@ class ClusterHistory:
         default_factory=lambda: PodCounts(lambda pod: (pod.namespace, pod.node, pod.workload))
     )
     failures: PodCounts[PodFailure] = field(default_factory=lambda: PodCounts(lambda pod: (pod.node, pod.failure)))
+    failed_workloads: FailedWorkloads = field(default_factory=FailedWorkloads)
     lost_nodes: LostNodes = field(default_factory=LostNodes)
     waits: SchedulingWaits = field(default_factory=SchedulingWaits)
     chunks: PodChunks = field(default_factory=PodChunks)

@@ -40,6 +40,7 @@ def series_of(given, config=CONFIG):
     history = ClusterHistory()
     history.rejections.update(())
     history.failures.update(())
+    history.failed_workloads.update((), NOW)
     made = with_pending(replace(given, pending=(), pending_since={}, rejections={}, failures={}), history)
     given = replace(made, waits=given.waits if given.pods is not None else {})
     ignored = malformed(given.pods or (), (), given.nodes or (), NOW)
@@ -102,7 +103,7 @@ def cluster():
         "team-b": Overrides(exemption="disabled", threshold="50pct"),
     }
     rejected = msgspec.structs.replace(pod(objects.bound(objects.pod("rejected", "team-b"), "m1")), rejected=True)
-    failed = msgspec.structs.replace(pod(objects.running(objects.pod("failed", "team-b"), "h1")), failure="oom")
+    failed = msgspec.structs.replace(pod(objects.running(objects.pod("failed", "team-b"), "h1")), failure="error")
     return replace(
         view(pods, nodes, namespaces),
         stores=stores,
