@@ -21,8 +21,8 @@ NAMESPACE = f'{CLUSTER}, namespace=~"$namespace"'
 """For recorded series and alerts. Series of exporters have the namespace in `gpu_namespace`."""
 WITH_NAMESPACES = f'{{__name__=~"namespace:gpu_pods:count|workload:gpu_pending_pods:count", {CLUSTER}}}'
 """Selects series of every namespace with GPU pods, running or pending."""
-FIRING = f'component="gpu", severity!="none", alertstate="firing", {CLUSTER}'
-"""All but the watchdog, which always fires."""
+FIRING = f'component="gpu", alertstate="firing", severity!="none", {CLUSTER}'
+"""Without the watchdog, which always fires: its severity is `none`."""
 
 WATCHER_UP = f'0 * max(up{{job="gpugauge-cluster", {CLUSTER}}} == 1)'
 """Zero while the watcher answers, else nothing: after `or`, so that none is 0 only while it would be known."""

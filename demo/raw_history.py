@@ -93,6 +93,10 @@ class RawHistory:
 
 
 def _as_of(families: Iterable[AnyFamily], at: float, now: float) -> Iterable[AnyFamily]:
-    """Leave out the watcher's pending series at times before the pending pods were created."""
+    """Leave out the watcher's pending series at times before the pending pods were created.
+
+    When objects were confirmed last is a time of the present, whatever the time of the collection, and left out too.
+    """
     existed = at >= now - cluster.OLDEST_PENDING_AGE_SECONDS
-    return [family for family in families if existed or not family.metric.name.startswith("gpugauge_pending")]
+    left_out = ("gpugauge_watch_last_sync",) if existed else ("gpugauge_watch_last_sync", "gpugauge_pending")
+    return [family for family in families if not family.metric.name.startswith(left_out)]

@@ -19,8 +19,8 @@ def firing(title: str, selection: str) -> Any:
         "The "
         f"newest first, at most {TABLE_ROWS} rows; empty when none fires.",
         (
-            Column("severity", "Severity", width=90),
-            Column("alertname", "Alert", width=240),
+            Column("severity", "Severity", width=100),
+            Column("alertname", "Alert", width=190),
             Column("area", "Area", width=110),
             Column("namespace", "Namespace"),
             Column("workload", "Workload"),

@@ -9,7 +9,7 @@ from dashboards.queries import CLUSTER
 from dashboards.states import NONE_OR_CRITICAL, NONE_OR_SOME
 from dashboards.style import TABLE_ROWS, Color, Column, Dashboard, Query, Unit, Word
 
-CHOSEN = f'component="gpu", severity=~"$severity", area=~"$area", {CLUSTER}'
+CHOSEN = f'component="gpu", severity!="none", severity=~"$severity", area=~"$area", {CLUSTER}'
 _LABELS = "alertname, severity, area, cluster, node, namespace, workload, pod"
 _RULES_LOADED = "0 * max(global:gpugauge_threshold:value)"
 """Zero while the rules are loaded, else nothing."""
@@ -180,7 +180,7 @@ DASHBOARD = Dashboard(
             "severity",
             "Severity",
             "Severities to show.",
-            f'label_values(ALERTS{{component="gpu", {CLUSTER}}}, severity)',
+            f'label_values(ALERTS{{component="gpu", severity!="none", {CLUSTER}}}, severity)',
         ),
         variable("area", "Area", "Areas to show.", f'label_values(ALERTS{{component="gpu", {CLUSTER}}}, area)'),
     ),

@@ -184,7 +184,7 @@ FAULTS = PanelRow(
                 ),
                 "count by (alertname, severity) (group by (alertname, severity, area, cluster, node, namespace, "
                 "workload, pod) (count_over_time("
-                f'ALERTS{{component="gpu", alertstate="firing", {CLUSTER}}}[$__range])))',
+                f"ALERTS{{{q.FIRING}}}[$__range])))",
                 sort="Objects",
             ),
             12,

@@ -229,7 +229,7 @@ def test_every_grouping_and_join_keeps_the_cluster():
 def test_no_rule_groups_or_joins_by_a_label_that_a_scrape_target_may_set():
     """Except where DCGM-named series are read, which have no other, and in rules about scrapes."""
     keys = {*DEVICE, *GPU, *POD, *WORKLOAD}
-    more |= {
+    more = {
         "GPU_I_PROFILE",
         "blocker",
         "container",

@@ -21,7 +21,7 @@ PORTS = Ports(prometheus=29090, alertmanager=29093, node=29400, watcher=29410)
 ALERTS = 2
 """How many alerts the demo leads to."""
 ALERTS_SECONDS = 120.0
-CHOICES = {"gpu-node": {"node": "gpu-a"}, "gpu-device": {"node": "gpu-b"}}
+CHOICES = {"gpu-node": {"node": "gpu-a"}, "gpu-device": {"node": "gpu-b", "uuid": ".*"}}
 """Values of variables that are chosen on a dashboard; without them, it shows everything."""
 
 
