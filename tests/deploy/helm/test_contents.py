@@ -4,6 +4,8 @@ import csv
 import gzip
 import io
 import json
+import subprocess
+import tarfile
 
 import pytest
 import yaml
@@ -12,7 +14,7 @@ from alerts.__main__ import files
 from alerts.rules.rule import Links
 from dashboards import DASHBOARDS
 from dashboards.__main__ import files as dashboard_files
-from tests.deploy.helm.chart import CHART, NEEDS_HELM, container, nested, pod, rendered
+from tests.deploy.helm.chart import CHART, HELM, NEEDS_HELM, container, nested, pod, rendered
 from tests.deploy.manifests import ROOT
 
 pytestmark = NEEDS_HELM
@@ -131,3 +133,16 @@ def test_a_release_fits_the_secret_in_which_helm_keeps_it():
     everything = rendered(nested(rules__adapters__dcgmExporter=True, dashboards__grafanaOperator__enabled=True))
     stored = gzip.compress(json.dumps([files, yaml.safe_dump_all(everything.values())]).encode())
     assert len(stored) * 16 / 9 < 700_000
+
+
+def test_the_archive_of_the_chart_has_files_in_place_of_links(tmp_path):
+    command = [HELM, "package", str(CHART), "--destination", str(tmp_path)]
+    subprocess.run(command, capture_output=True, timeout=120, check=True)
+    (archive,) = tmp_path.iterdir()
+    with tarfile.open(archive) as packed:
+        members = {each.name: each for each in packed}
+        assert all(each.isfile() for each in members.values())
+        for path in sorted((CHART / "files").rglob("*")) + sorted((CHART / "files/dashboards").iterdir()):
+            if path.is_file():
+                packed_file = packed.extractfile(members[f"gpugauge/{path.relative_to(CHART)}"])
+                assert packed_file.read() == path.read_bytes()
