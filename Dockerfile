@@ -27,6 +27,7 @@ RUN awk '/^[^ ]/ { keep = /^(hatchling|packaging|pathspec|pluggy|trove-classifie
  && /opt/build/bin/pip install --require-hashes --no-deps --only-binary :all: -r build.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY exporter exporter
+COPY deploy deploy
 # Bytecode names the hash of its source, not the time of it, so that two builds are equal.
 # Of the Kubernetes client its configuration and its HTTP client are used. The classes of the API, which it loads only when
 # they are named, and its asynchronous twin are two thirds of all packages: they are left out.

@@ -12,7 +12,7 @@ from alerts.routing import configuration, resource
 from alerts.routing.message_templates import TEMPLATES
 from alerts.rules.rule import LINKS, RUNBOOK, Group, Links
 from alerts.rules.rulefile import mimir_rules, prometheus_rule, rule_file
-from promql.cluster_label import CLUSTER_LABEL, with_cluster_label
+from promql.cluster_label import CLUSTER_LABEL, TOKEN, with_cluster_label
 
 
 def files(links: Links = LINKS, cluster_label: str = CLUSTER_LABEL) -> dict[str, str]:
@@ -30,7 +30,7 @@ def files(links: Links = LINKS, cluster_label: str = CLUSTER_LABEL) -> dict[str,
         },
     }
     renamed = {name: with_cluster_label(text, cluster_label) for name, text in {**rules, **resources}.items()}
-    return {**renamed, **routing()}
+    return {**renamed, **routing(), "cluster-label.txt": f"{TOKEN.pattern}\n"}
 
 
 def _file(group: Group) -> str:

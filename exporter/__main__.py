@@ -108,6 +108,13 @@ def _compare(arguments: Arguments) -> int:
     return 0 if harmless else FAILURE
 
 
+def _bundle(arguments: Arguments) -> int:
+    from exporter.commands.bundle import bundle  # noqa: PLC0415 - each program loads only its own libraries
+
+    sys.stdout.write(bundle(arguments))
+    return 0
+
+
 def _explain(arguments: Arguments) -> int:
     from exporter.commands.explain.command import run  # noqa: PLC0415 - each program loads only its own libraries
 
@@ -137,6 +144,7 @@ RUNNERS = {
     "mig": _mig,
     "report": _report,
     "compare": _compare,
+    "bundle": _bundle,
     "metrics": _metrics,
     "doctor": _doctor,
 }

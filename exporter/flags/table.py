@@ -6,6 +6,7 @@ The parser, the environment, `--help` and docs/flags.md are made from these rows
 from exporter.config import DEFAULT_INTERVAL_SECONDS
 from exporter.flags.attribution import ATTRIBUTION
 from exporter.flags.audit import AUDIT_LOG, CSV, PERIOD, VERIFY
+from exporter.flags.bundle import BUNDLE
 from exporter.flags.cluster import API_SERVER, INTERVAL, LEASE, METADATA_LABELS, PRICES
 from exporter.flags.compare import COMPARE
 from exporter.flags.flag import Command, Flag
@@ -246,6 +247,12 @@ _COMMANDS = (
         "Compare two responses of /metrics: what is the same, renamed, missing, new, different.",
         {"general": GENERAL, "output": (JSON,), "what is compared": COMPARE},
         operands="OLD NEW | FILES... NEW",
+    ),
+    Command(
+        "bundle",
+        "Write rules, dashboards, manifests, the chart and routes for Alertmanager to a folder.",
+        {"general": GENERAL, "what is written": BUNDLE},
+        operands="DIR",
     ),
     Command("metrics", "Print every metric that the programs can expose, as Markdown.", {"general": GENERAL}),
 )
