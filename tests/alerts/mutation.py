@@ -17,8 +17,15 @@ NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 RULES_OF_ALERT = frozenset(
     {
         "pod:gpu_moved:info",
+        "pod:gpu_devices:count",
         "pod:gpu_workload:info",
+        "global:gpu_pod_activity:info",
+        "pod:gpu_busy:count",
         "pod:gpu_busy:ratio",
+        "pod:gpu_exempt:info",
+        "namespace:gpu_exempt:info",
+        "pod:gpu_running:seconds",
+        "pod:gpu_judged:info",
         "pod:gpu_low_utilization_threshold:ratio",
         ALERT,
     }

@@ -9,7 +9,6 @@ import yaml
 
 from alerts import ADAPTERS, GROUPS
 from alerts.__main__ import files, main
-from alerts.recorded import thresholds
 from alerts.rules.keys import DEVICE, GPU, POD, WORKLOAD
 from alerts.rules.promql import formatted
 from alerts.rules.rule import Alert, Links, Recording
@@ -206,18 +205,6 @@ DOCUMENTED = {
     "gpugauge_allocation_tensor_active_ratio",
 }
 """What the adapter for dcgm-exporter records so that queries of the documents give the same with either exporter."""
-
-
-def test_the_default_of_a_threshold_is_the_value_that_is_recorded():
-    """What alerts use where no threshold is recorded is written in their expressions, as everything else is."""
-    recorded = {dict(rule.labels)["alert"]: rule.expr for rule in thresholds.GROUP.rules if isinstance(rule, Recording)}
-    defaults = [
-        pair
-        for rule in RULES
-        for pair in re.findall(r'threshold:value\{alert="(\w+)"\}\) or (vector\([0-9.]+\))', formatted(rule.expr))
-    ]
-    assert {alert for alert, _ in defaults} <= set(recorded)
-    assert [(alert, default) for alert, default in defaults if default != recorded[alert]] == []
 
 
 def test_every_grouping_and_join_keeps_the_cluster():

@@ -6,7 +6,7 @@ import pytest
 
 from alerts import GROUPS
 from alerts.recorded.thresholds import THRESHOLDS
-from tests.alerts.fleet import always
+from tests.alerts.fleet import FLAVORS, Gpu, Node, Pod, always
 from tests.alerts.promtool import RuleFixture, run, write_rules, write_test
 from tests.promql import selectors
 
@@ -14,8 +14,8 @@ RULES = [rule for group in GROUPS for rule in group.rules]
 IN_FORCE = "cluster:gpugauge_threshold:value"
 OVERRIDE = "global:gpugauge_threshold_override:value"
 DEFAULT = re.compile(
-    r'max by \(cluster\) \(cluster:gpugauge_threshold:value\{alert="(\w+)"\}\)\s+'
-    r"or on \(cluster\)\s+group by \(cluster\) \([^\n]+\) \* ([0-9.e+]+)\n"
+    r'cluster:gpugauge_threshold:value\{alert="(\w+)"\}\)?\s+or '
+    r"(?:on \(cluster\)\s+group by \(cluster\) \([^\n]+?\) \* |vector\()([0-9.e+]+)"
 )
 
 
@@ -60,6 +60,24 @@ def test_the_override_of_a_cluster_then_the_common_override_then_the_constant_is
     expected = [({"cluster": cluster}, value) for cluster, value in (("east", east), ("west", west))]
     fixture.expect(f'max by (cluster) ({IN_FORCE}{{alert="GPUPodLowUtilization"}})', 5, *expected)
     fixture.expect(f'count by (cluster) ({IN_FORCE}{{alert="GPUPodIdle"}} == 0.05)', 5, *_ones("east", "west"))
+    path = write_test(tmp_path / "test.json", write_rules(tmp_path), [fixture])
+    assert run(path)[path] == ""
+
+
+@pytest.mark.prometheus
+def test_what_counts_as_idle_in_recorded_sums_follows_the_override(tmp_path):
+    fixture = RuleFixture()
+    fixture.add(OVERRIDE, {"alert": "GPUPodIdle"}, always(0.05))
+    node = Node(fixture, FLAVORS[0], "idle")
+    node.up()
+    node.pod(Pod())
+    node.gpu(0, Gpu(always(0.03)))
+    for name in (
+        "node:gpu_idle_devices:count",
+        "node:gpu_idle_devices:count15m",
+        "namespace:gpu_idle_devices:count15m",
+    ):
+        fixture.expect(f"sum({name})", 5, ({}, 1.0))
     path = write_test(tmp_path / "test.json", write_rules(tmp_path), [fixture])
     assert run(path)[path] == ""
 
