@@ -40,7 +40,7 @@ NOW = PanelRow(
             "or the watcher does not answer; Pending GPUs tells which.",
             Unit.DURATION,
             f"time() - min(gpugauge_pending_oldest_timestamp_seconds{{{CLUSTER}}})",
-            link=_list("Pending workloads by resource"),
+            link=_list("Pending workloads by resource and model"),
         ),
         stat(
             "Allocated but idle",

@@ -62,9 +62,9 @@ SUMMARY = summary(TITLE, CHOSEN, ASKED_FOR)
 
 _PENDING = f"""
 topk(100,
-  max by (cluster, namespace, workload, workload_type, resource) (
+  max by (cluster, namespace, workload, workload_type, resource, model) (
     label_replace(
-      time() - gpugauge_pending_workload_since_timestamp_seconds{{{CLUSTER}, resource=~"$resource"}},
+      time() - gpugauge_pending_workload_since_timestamp_seconds{{{ASKED_FOR}}},
       "namespace", "$1", "gpu_namespace", "(.*)"
     )
   )
@@ -72,15 +72,17 @@ topk(100,
 """
 
 PENDING = table(
-    "Pending workloads by resource",
+    "Pending workloads by resource and model",
     "Workloads with GPU pods that could be scheduled and do not run, the longest pending first, and the reason of "
-    "their oldest pod. A controller that replaces its pods counts from when the workload last ran. At most 100 rows.",
+    "their oldest pod; the model is the one that its selectors demand, else any. A controller that replaces its pods "
+    "counts from when the workload last ran. At most 100 rows.",
     (
         NAMESPACE_COLUMN,
         WORKLOAD_COLUMN,
         TYPE_COLUMN,
         CLUSTER_COLUMN,
         RESOURCE_COLUMN,
+        MODEL_COLUMN,
         Column("reason", "Reason", width=130),
         Column("Value #A", "Pending for", Unit.DURATION, width=100),
         count("Value #B", "Pods", 60),

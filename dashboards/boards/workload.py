@@ -82,7 +82,7 @@ VERDICT = PanelRow(
             Unit.COUNT,
             f"sum(workload:gpu_pending_pods:count{{{WORKLOAD}}}) or {q.WATCHER_UP}",
             NONE_OR_SOME,
-            panel_link("gpu-capacity", panel="Pending workloads by resource"),
+            panel_link("gpu-capacity", panel="Pending workloads by resource and model"),
         ),
     ),
 )

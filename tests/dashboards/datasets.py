@@ -126,7 +126,9 @@ def of_pending_pod(namespace: str, pod: str, workload: str, resource: str, reaso
     return [
         line("gpugauge_pending_pod_since_timestamp_seconds", since, **ids, resource=resource, **owner),
         line("gpugauge_pending_pod_reason", 1, **ids, **owner, reason=reason),
-        line("gpugauge_pending_workload_since_timestamp_seconds", since, **where, resource=resource, **owner),
+        line(
+            "gpugauge_pending_workload_since_timestamp_seconds", since, **where, resource=resource, **owner, model="any"
+        ),
         line("gpugauge_pending_pods", 1, **where, **wanted),
         line("gpugauge_pending_devices", 2, **where, **wanted),
         line("gpugauge_pending_oldest_timestamp_seconds", since, **where, reason=reason),

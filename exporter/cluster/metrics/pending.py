@@ -64,10 +64,12 @@ UNTRACKED = metric(
 WORKLOAD_SINCE = metric(
     "gpugauge_pending_workload_since_timestamp_seconds",
     Kind.GAUGE,
-    "Since when this workload is pending: since it last ran, or since its oldest pending pod could be scheduled.",
+    "Since when this workload is pending: since it last ran, or since its oldest pending pod could be scheduled; "
+    "`model` is the one that its selectors demand, else `any`.",
     *NAMESPACE,
     *WORKLOAD,
     "resource",
+    "model",
 )
 ADMISSION_FAILURES = metric(
     "gpugauge_pod_admission_failures_total",
@@ -124,10 +126,11 @@ def _tracked(view: ClusterView, config: ClusterConfig) -> tuple[list[PendingPod]
 
 
 def _workloads_since(view: ClusterView, config: ClusterConfig) -> Family:
-    """One for each resource that pending pods of the workload ask for, of the workloads that are pending longest."""
-    resources: dict[Workload, set[str]] = defaultdict(set)
+    """One for each resource and model that pending pods ask for, of the workloads that are pending longest."""
+    wanted: dict[Workload, set[tuple[str, str]]] = defaultdict(set)
     for each in view.pending:
-        resources[workload_of(each.pod)].update(resource for resource, _ in _by_label(each.pod))
+        model = demanded_model(each.pod.constraints)
+        wanted[workload_of(each.pod)].update((resource, model) for resource, _ in _by_label(each.pod))
     long = sorted(
         (each for each in view.pending_since.items() if each[1] < view.now - config.tracked_after),
         key=lambda each: (each[1], each[0]),
@@ -135,9 +138,11 @@ def _workloads_since(view: ClusterView, config: ClusterConfig) -> Family:
     # Before samples are made: a hundred thousand workloads take too much memory as samples.
     kept = fairest(long, config.limits.of_namespaces, lambda each: each[0][0], lambda each: (each[1], each[0]))
     samples = [
-        WORKLOAD_SINCE.sample(since, **namespace_labels(key[0]), **workload_labels(*key[1:]), resource=resource)
+        WORKLOAD_SINCE.sample(
+            since, **namespace_labels(key[0]), **workload_labels(*key[1:]), resource=resource, model=model
+        )
         for key, since in kept
-        for resource in sorted(resources[key])
+        for resource, model in sorted(wanted[key])
     ]
     return Family(WORKLOAD_SINCE, samples, left_out=len(long) - len(kept))
 

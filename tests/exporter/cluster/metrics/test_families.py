@@ -230,7 +230,14 @@ def test_every_workload_that_is_pending_long_enough_has_a_series_of_its_own():
         series_of(view(pods, []), ClusterConfig(tracked_workloads=0)),
     )
     labels = 'namespace="team-a",gpu_namespace="team-a",workload="train",workload_type="job",resource="nvidia_com_gpu"'
-    assert series == {f"gpugauge_pending_workload_since_timestamp_seconds{{{labels}}}": NOW - 300}
+    assert series == {f'gpugauge_pending_workload_since_timestamp_seconds{{{labels},model="any"}}': NOW - 300}
+
+
+def test_a_pending_workload_has_the_model_that_its_selectors_demand():
+    given = pending("one")
+    given["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-SHARED"}
+    (name,) = only("gpugauge_pending_workload_since_timestamp_seconds", series_of(view([given], [])))
+    assert 'model="NVIDIA-H100-80GB-HBM3"' in name
 
 
 def test_a_pod_has_series_of_its_own_after_a_minute_but_not_while_gated():
