@@ -23,8 +23,8 @@ from tests.promql import grouping_labels, selectors
 
 FOREIGN = {
     "up": {"job", "instance", "node", "namespace", "pod"},
-    "ALERTS": {"alertname", "alertstate", "component", "namespace", "workload", "pod", "area", "severity"},
-    "ALERTS_FOR_STATE": {"alertname", "component", "namespace", "workload", "pod", "severity", "area"},
+    "ALERTS": {"alertname", "alertstate", "component", "namespace", "workload", "pod", "area", "severity", "UUID"},
+    "ALERTS_FOR_STATE": {"alertname", "component", "namespace", "workload", "pod", "severity", "area", "UUID"},
     "prometheus_rule_evaluation_failures_total": {"rule_group", "fault"},
     "global:gpugauge_threshold_override:value": {"alert", "namespace", "priority_class"},
     "prometheus_rule_group_last_duration_seconds": {"rule_group"},

@@ -10,7 +10,7 @@ from dashboards.layout import PanelRow, SizedPanel, sized
 from dashboards.links import panel_link
 from dashboards.panels import datasource, graph, stat, variable
 from dashboards.queries import CLUSTER
-from dashboards.states import NONE_OR_IDLE, NONE_OR_SOME
+from dashboards.states import NONE_OR_CRITICAL, NONE_OR_IDLE, NONE_OR_SOME
 from dashboards.style import Color, Dashboard, Query, Unit
 
 
@@ -87,8 +87,23 @@ NOW = PanelRow(
                 link=_list("Power by model"),
             ),
         ),
+        SizedPanel(
+            stat(
+                "GPUs in trouble",
+                "GPUs of which a critical alert fires now. No data means that the rules are not loaded.",
+                Unit.COUNT,
+                f"""
+                count(count by (cluster, node, UUID) (ALERTS{{{q.FIRING}, severity="critical", UUID!=""}}))
+                or {q.RULES_LOADED}
+                """,
+                NONE_OR_CRITICAL,
+                panel_link("gpu-health"),
+            ),
+            4,
+            3,
+        ),
         *sized(
-            6,
+            5,
             3,
             stat(
                 "Pending pods",

@@ -1,7 +1,9 @@
 """Rows of the Grafana dashboard `gpu-node`: power, temperature, clocks and errors of its GPUs, and the inventory."""
 
+from dashboards import hardware
 from dashboards import queries as q
 from dashboards.boards import alert_rows
+from dashboards.boards.device_tables import GPU_LINK
 from dashboards.columns import CLUSTER_COLUMN
 from dashboards.layout import PanelRow, SizedPanel, sized
 from dashboards.links import panel_link
@@ -19,6 +21,10 @@ THROTTLING = "Throttled GPUs, by reason"
 
 def _gpus(series: str) -> str:
     return q.per_gpu(series, NODE, CHOSEN)
+
+
+def _named(values: str) -> str:
+    return f"{values} * on ({q.GPU}) group_left (gpu) max by ({q.GPU}, gpu) ({q.INFO}{{{CHOSEN}}})"
 
 
 def _link(panel: str) -> str:
@@ -84,6 +90,13 @@ POWER = PanelRow(
             Unit.CELSIUS,
             Query(_gpus("gpugauge_gpu_memory_temperature_celsius"), GPU_LEGEND),
         ),
+        graph(
+            "Clocks per GPU",
+            "Clock of the multiprocessors. Low while a GPU is idle; low under load means that something holds it down: "
+            "see the reasons beside it.",
+            Unit.HERTZ,
+            Query(_named(hardware.sm_clock(NODE)), GPU_LEGEND),
+        ),
         timeline(
             THROTTLING,
             "When the clocks of a GPU were held down, and by what: power_cap alone is full load, the others are heat "
@@ -138,7 +151,8 @@ STOCK = PanelRow(
                     Column("node", "Node"),
                     Column("gpu", "GPU", width=60),
                     Column("model", "Model"),
-                    Column("UUID", "UUID", width=330),
+                    Column("UUID", "UUID", width=330, link=GPU_LINK),
+                    CLUSTER_COLUMN,
                     Column("GPU_I_PROFILE", "Profile", width=90),
                     Column("GPU_I_ID", "Instance", width=80),
                     Column("driver_version", "Driver", width=100),

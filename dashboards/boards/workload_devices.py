@@ -5,6 +5,7 @@ Series of devices are read of the nodes of the chosen pods alone, and joined wit
 
 from dashboards import queries as q
 from dashboards.boards import alert_rows
+from dashboards.boards.device_tables import GPU_LINK
 from dashboards.columns import CLUSTER_COLUMN, NODE_COLUMN, count, share
 from dashboards.layout import PanelRow, SizedPanel
 from dashboards.panels import graph, table
@@ -54,6 +55,7 @@ DEVICES = table(
         NODE_COLUMN,
         CLUSTER_COLUMN,
         Column("gpu", "GPU", width=60),
+        Column("UUID", "UUID", width=120, link=GPU_LINK),
         Column("GPU_I_PROFILE", "Profile", width=90),
         Column("GPU_I_ID", "Instance", width=80),
         Column("sharing", "Sharing", width=110),
