@@ -141,9 +141,10 @@ HISTORY = PanelRow(
                     count("Value #A", "Objects", 100),
                     count("Value #B", "At once", 100),
                 ),
-                "count by (alertname, severity, area) "
-                f"(group by ({_LABELS}) (count_over_time({_alerts('firing')}[$__range])))",
-                f"avg_over_time((count by (alertname, severity, area) ({_alerts('firing')}))[$__range:$__interval])",
+                f"topk({TABLE_ROWS}, count by (alertname, severity, area) "
+                f"(group by ({_LABELS}) (count_over_time({_alerts('firing')}[$__range]))))",
+                f"topk({TABLE_ROWS}, avg_over_time((count by (alertname, severity, area) "
+                f"({_alerts('firing')}))[$__range:$__interval]))",
                 sort="Objects",
             ),
             12,

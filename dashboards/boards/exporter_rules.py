@@ -58,8 +58,9 @@ WATCHER = PanelRow(
                     count("Value #A", "Failures"),
                     count("Value #B", "Off", 60),
                 ),
-                f"sum by (cluster, object, reason) (increase(gpugauge_watch_restarts_total{{{CLUSTER}}}[1h])) > 0",
-                f"max by (cluster, object, reason) (gpugauge_watch_off{{{CLUSTER}}})",
+                "topk(50, sum by (cluster, object, reason) "
+                f"(increase(gpugauge_watch_restarts_total{{{CLUSTER}}}[1h])) > 0)",
+                f"topk(50, max by (cluster, object, reason) (gpugauge_watch_off{{{CLUSTER}}}))",
                 sort="Failures",
             ),
             12,
@@ -124,8 +125,8 @@ VERSIONS = PanelRow(
                     Column("contract", "Contract"),
                     count("Value", "Exporters"),
                 ),
-                "count by (version, source, dcgm_version, nvml_version, contract) "
-                f"(max by (cluster, node, version, source, dcgm_version, nvml_version, contract) ({_BUILD}))",
+                "topk(50, count by (version, source, dcgm_version, nvml_version, contract) "
+                f"(max by (cluster, node, version, source, dcgm_version, nvml_version, contract) ({_BUILD})))",
                 sort="Exporters",
             ),
             12,
@@ -137,9 +138,9 @@ VERSIONS = PanelRow(
                 "How many GPUs run with which driver. More than one version is usual during an upgrade, and a trap "
                 "afterwards.",
                 (Column("driver_version", "Driver"), Column("model", "Model"), count("Value", "GPUs")),
-                "count by (driver_version, model) "
+                "topk(50, count by (driver_version, model) "
                 "(group by (cluster, node, UUID, driver_version, model) "
-                f'(gpugauge_device_info{{{NODE}, GPU_I_ID=""}}))',
+                f'(gpugauge_device_info{{{NODE}, GPU_I_ID=""}})))',
                 sort="GPUs",
             ),
             12,

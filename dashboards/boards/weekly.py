@@ -10,7 +10,7 @@ from dashboards.columns import CLUSTER_COLUMN, NAMESPACE_COLUMN, count
 from dashboards.layout import PanelRow, SizedPanel, sized
 from dashboards.panels import datasource, graph, stat, table, variable
 from dashboards.queries import CLUSTER, GPU
-from dashboards.style import Color, Column, Dashboard, Query, Unit
+from dashboards.style import TABLE_ROWS, Color, Column, Dashboard, Query, Unit
 
 STEPS = "[$__range:$__interval]"
 HOURS_OF_A_STEP = "$__interval_ms / 3600000"
@@ -26,6 +26,7 @@ def _of_namespace(series: str) -> str:
 
 
 IDLE = _of_namespace("namespace:gpu_idle_devices:count15m")
+_WAITS = f"sum by (le) (cluster:gpu_pod_scheduling_wait_seconds_bucket:increase1h{{{CLUSTER}}})"
 _XIDS = f"last_over_time(gpugauge_xid_last_timestamp_seconds{{{CLUSTER}}}[$__range])"
 ALLOCATED = _hours("cluster:gpus_allocated:count")
 USED_SHARE = f"{_hours('cluster:gpu_allocated_busy:sum')} / {_hours('cluster:gpu_allocated_busy:count')}"
@@ -112,8 +113,8 @@ WASTE = PanelRow(
             table(
                 "Namespaces by idle GPU-hours",
                 "Hours in which devices were allocated to a namespace and idle (below 1 % over 15 minutes), most "
-                "first; hours allocated; and the mean activity. Shared devices count as allocated only. At most 20 "
-                "rows.",
+                "first; hours allocated; and the mean activity. Shared devices count as allocated only. The first "
+                f"{TABLE_ROWS} by each of them.",
                 (
                     NAMESPACE_COLUMN,
                     CLUSTER_COLUMN,
@@ -121,36 +122,23 @@ WASTE = PanelRow(
                     count("Value #B", "Allocated hours", 130),
                     Column("Value #C", "Busy", Unit.RATIO, bar=True),
                 ),
-                f"topk(20, {IDLE})",
-                _of_namespace("namespace:gpu_devices:sum") + f" and topk(20, {IDLE})",
-                f"{_of_namespace('namespace:gpu_busy:sum')} "
-                f"/ {_of_namespace('namespace:gpu_busy:count')} "
-                f"and topk(20, {IDLE})",
+                f"topk({TABLE_ROWS}, {IDLE})",
+                f"topk({TABLE_ROWS}, {_of_namespace('namespace:gpu_devices:sum')})",
+                f"topk({TABLE_ROWS}, {_of_namespace('namespace:gpu_busy:sum')} "
+                f"/ {_of_namespace('namespace:gpu_busy:count')})",
                 sort="Idle hours",
             ),
             12,
             9,
         ),
         SizedPanel(
-            table(
+            graph(
                 "Wait until GPU pods were bound",
-                "How long GPU pods of a namespace waited from when they could be scheduled until they had a node: "
-                "the median, and what one in twenty exceeded. Longest first, at most 20 rows.",
-                (
-                    Column("gpu_namespace", "Namespace"),
-                    CLUSTER_COLUMN,
-                    count("Value #A", "Pods"),
-                    Column("Value #B", "Median", Unit.DURATION, width=130),
-                    Column("Value #C", "One in twenty", Unit.DURATION, width=130),
-                ),
-                "topk(20, sum by (cluster, gpu_namespace) "
-                f"(increase(gpugauge_pod_scheduling_wait_seconds_count{{{CLUSTER}}}[$__range])) > 0)",
-                *(
-                    f"histogram_quantile({share}, sum by (cluster, gpu_namespace, le) "
-                    f"(increase(gpugauge_pod_scheduling_wait_seconds_bucket{{{CLUSTER}}}[$__range]))) >= 0"
-                    for share in (0.5, 0.95)
-                ),
-                sort="One in twenty",
+                "How long GPU pods waited from when they could be scheduled until they had a node, in the hour before: "
+                "half of them longer than the median, one in twenty longer than the other line.",
+                Unit.SECONDS,
+                Query(f"histogram_quantile(0.5, {_WAITS})", "median", Color.BUSY),
+                Query(f"histogram_quantile(0.95, {_WAITS})", "one in twenty waited longer", Color.WARNING),
             ),
             12,
             9,
@@ -167,7 +155,7 @@ FAULTS = PanelRow(
                 "On how many GPUs each XID came within the time range. The list of GPUs is on the dashboard of "
                 "hardware health.",
                 (XID_COLUMN, count("Value", "GPUs", 90)),
-                f"count by (xid) (group by ({GPU}, xid) ({_XIDS} > time() - $__range_s))",
+                f"topk({TABLE_ROWS}, count by (xid) (group by ({GPU}, xid) ({_XIDS} > time() - $__range_s)))",
                 sort="GPUs",
             ),
             12,
@@ -182,9 +170,8 @@ FAULTS = PanelRow(
                     Column("alertname", "Alert"),
                     count("Value", "Objects", 100),
                 ),
-                "count by (alertname, severity) (group by (alertname, severity, area, cluster, node, namespace, "
-                "workload, pod) (count_over_time("
-                f"ALERTS{{{q.FIRING}}}[$__range])))",
+                f"topk({TABLE_ROWS}, count by (alertname, severity) (group by (alertname, severity, area, cluster, "
+                f"node, namespace, workload, pod) (count_over_time(ALERTS{{{q.FIRING}}}[$__range]))))",
                 sort="Objects",
             ),
             12,

@@ -32,7 +32,13 @@ def texts(node: object, key: str = "") -> Iterator[tuple[str, str]]:
 def queries(text: str) -> list[str]:
     """The PromQL of the panels, with values for the variables of Grafana."""
     found = [value for key, value in texts(json.loads(text)) if key == "expr"]
-    values = {"$__range": "1h", "$__rate_interval": "5m", "$__interval_ms": "60000", "$__interval": "1m"}
+    values = {
+        "$__range_s": "3600",
+        "$__range": "1h",
+        "$__rate_interval": "5m",
+        "$__interval_ms": "60000",
+        "$__interval": "1m",
+    }
     for variable, value in values.items():
         found = [query.replace(variable, value) for query in found]
     return found

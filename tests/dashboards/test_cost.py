@@ -34,6 +34,13 @@ SMALL = {
     "pod:gpu_idle_devices:count15m": IDLE_PODS,
     "workload:gpu_idle_devices:count15m": IDLE_PODS,
     "cluster:gpu_pending_devices_by_reason:sum": 100,
+    "ALERTS": 200,
+    "ALERTS_FOR_STATE": 200,
+    "gpugauge_xid_last_timestamp_seconds": 100,
+    "gpugauge_watch_last_sync_timestamp_seconds": 20,
+    "prometheus_rule_group_last_duration_seconds": 40,
+    "prometheus_rule_evaluation_failures_total": 40,
+    "prometheus_rule_group_iterations_missed_total": 40,
 }
 PENDING = 500
 """The most workloads of which the watcher exposes pending pods."""
@@ -73,7 +80,8 @@ def series(selector: promql_parser.VectorSelector) -> int:
 def cost(expression: str, *, instant: bool, hours: float) -> float:
     """CPU seconds of a query over so many hours."""
     minutes = hours * 60
-    text = with_windows(expression, f"{round(minutes)}m", f"{max(1, round(minutes / PIXELS))}m")
+    known = expression.replace("$__rate_interval", "5m")
+    text = with_windows(known, f"{round(minutes)}m", f"{max(1, round(minutes / PIXELS))}m")
     steps = 1 if instant else min(minutes, PIXELS)
     total = 0.0
     parsed = promql_parser.parse(text)
