@@ -96,7 +96,10 @@ def _asked(url: str) -> bytes:
     try:
         with urllib3.PoolManager() as pool:
             response = pool.request("GET", url, headers=_ACCEPT, timeout=_SECONDS, retries=False, preload_content=False)
-            body = response.read(MAX_BYTES + 1, decode_content=True)
+            try:
+                body = response.read(MAX_BYTES + 1, decode_content=True)
+            finally:
+                response.close()  # a pool closes only connections that were given back to it
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise ConfigError(f"{url}: cannot be read: {error}; a file with the response will do") from error
     if response.status != _OK:
