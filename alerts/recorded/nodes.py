@@ -108,7 +108,11 @@ max by (cluster, node) (
     gpugauge_device_busy_ratio{UUID!="", node!=""}
     < scalar(max(cluster:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
     < on (cluster) group_left ()
-    (cluster:gpugauge_threshold:value{alert="GPUPodIdle"} or on (cluster) group by (cluster) (node:gpus:count) * 0.01)
+    (
+      max by (cluster) (cluster:gpugauge_threshold:value{alert="GPUPodIdle"})
+      or on (cluster)
+      group by (cluster) (node:gpus:count) * 0.01
+    )
     and on (cluster, node, UUID, GPU_I_ID, GPU_CI_ID)
     (gpugauge_device_allocated_pods > 0)
   )
@@ -124,7 +128,11 @@ max by (cluster, node) (
     avg_over_time(gpugauge_device_busy_ratio{UUID!="", node!=""}[15m])
     < scalar(max(cluster:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
     < on (cluster) group_left ()
-    (cluster:gpugauge_threshold:value{alert="GPUPodIdle"} or on (cluster) group by (cluster) (node:gpus:count) * 0.01)
+    (
+      max by (cluster) (cluster:gpugauge_threshold:value{alert="GPUPodIdle"})
+      or on (cluster)
+      group by (cluster) (node:gpus:count) * 0.01
+    )
     and on (cluster, node, UUID, GPU_I_ID, GPU_CI_ID)
     (gpugauge_device_allocated_pods > 0)
   )

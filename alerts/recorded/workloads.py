@@ -53,7 +53,7 @@ count by (cluster, node, namespace, pod, resource) (
           < scalar(max(cluster:gpugauge_threshold:value{alert="GPUPodIdle"}) or vector(0.01))
           < on (cluster) group_left ()
           (
-            cluster:gpugauge_threshold:value{alert="GPUPodIdle"}
+            max by (cluster) (cluster:gpugauge_threshold:value{alert="GPUPodIdle"})
             or on (cluster)
             group by (cluster) (node:gpus:count) * 0.01
           )
