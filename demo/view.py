@@ -118,6 +118,8 @@ def _alerts(alerts: Iterable[dict[str, Any]]) -> list[AlertRow]:
     rows = []
     for alert in alerts:
         labels, texts = alert["labels"], alert["annotations"]
+        if labels.get("severity") == "none":  # the watchdog, which says that all is well
+            continue
         name = labels.get("workload") or labels.get("node", "")
         subject = f"{labels['namespace']}/{name}" if "namespace" in labels else name
         rows.append(AlertRow(labels["alertname"], subject, texts.get("description", texts.get("summary", ""))))

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from demo.screen import draw
-from demo.view import AlertRow, DemoView, DeviceRow, lines
+from demo.view import AlertRow, DemoView, DeviceRow, lines, read_view
 
 URLS = (("Prometheus", "http://127.0.0.1:9090/alerts"),)
 BUSY = DeviceRow("a", "0", "H200", "ml/train", partitioned=False, busy=0.91, tensor=0.5, memory=0.8)
@@ -40,3 +40,26 @@ def test_plain_lines_show_the_same():
         "alert GPUPodLowUtilization ml/notebook: hardly used",
         "Prometheus: http://127.0.0.1:9090/alerts",
     ]
+
+
+class Alertmanager:
+    """One that has the watchdog and another alert."""
+
+    def alerts(self):
+        for name, severity in (("GPUAlertingWatchdog", "none"), ("GPUExporterDown", "warning")):
+            yield {
+                "labels": {"alertname": name, "severity": severity, "node": "gpu-a"},
+                "annotations": {"summary": "one text"},
+            }
+
+
+class Prometheus:
+    """One without series."""
+
+    def query(self, expression):
+        return []
+
+
+def test_the_watchdog_is_no_alert_to_look_at():
+    view = read_view(Prometheus(), Alertmanager())
+    assert [row.name for row in view.alerts] == ["GPUExporterDown"]

@@ -96,7 +96,7 @@ def test_both_alerts_arrive_and_their_labels_are_the_workloads(running):
     }  # fmt: skip
     assert wanted.items() <= low["labels"].items()
     assert "instance" not in low["labels"]
-    assert "busy 2" in low["annotations"]["description"]
+    assert re.search(r"busy [12] % of", low["annotations"]["description"])
 
     route, pending = arrived["GPUWorkloadPending"]
     assert route == "ticket"
@@ -106,7 +106,8 @@ def test_both_alerts_arrive_and_their_labels_are_the_workloads(running):
     assert pending["annotations"]["reason"] == "insufficient_gpu"
     assert pending["annotations"]["pods"] == "2"
 
-    assert set(arrived) == {"GPUPodLowUtilization", "GPUWorkloadPending"}, "another alert fires"
+    more = {"GPUAlertingWatchdog", "GPUPendingDemandWhileFree"}  # they arrive sooner or later than the two
+    assert set(arrived) - more == {"GPUPodLowUtilization", "GPUWorkloadPending"}, "another alert fires"
     assert stack.ended() is None
 
 
@@ -154,8 +155,25 @@ def test_simulated_devices_are_exposed_as_such(running):
 
 ABSENT = {"adapter", "workload"}
 """Selected where they are empty or not, and not in the demo: nothing is adapted, and no allocation has its workload."""
-NOT_THERE = {"pod:gpu_moved:info"}
-"""Recorded only while two nodes expose a pod."""
+NOT_THERE = {
+    "cluster:gpu_pod_scheduling_wait_seconds_bucket:increase1h",
+    "cluster:gpu_watcher_away:info",
+    "model:gpu_idle_devices:count15m",
+    "namespace:gpu_exempt:info",
+    "namespace_pod:gpu_pending_starting_since_timestamp:seconds",
+    "node:gpu_exporter_down:ratio",
+    "node:gpu_fault:info",
+    "node:gpu_throttled:info",
+    "pod:gpu_elsewhere:info",
+    "pod:gpu_exempt:info",
+    "pod:gpu_idle_devices:count15m",
+    "pod:gpu_moved:info",
+    "workload:gpu_idle_devices:count15m",
+    "workload:gpu_pending_own_objective:seconds",
+    "workload:gpu_pending_queued:info",
+    "workload:gpu_short_pods_busy:max",
+}
+"""Recorded only while something is wrong or unusual, or after more time than the test takes."""
 
 
 def test_labels_that_rules_and_panels_select_recorded_series_by_are_on_them(running):
