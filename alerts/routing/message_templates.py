@@ -10,7 +10,7 @@ TEMPLATES = """\
 {{ define "gpugauge.title" -}}
 [{{ if eq .Status "resolved" }}resolved{{ else }}{{ or .CommonLabels.severity "alert" }}{{ end }}]
 {{- with .CommonLabels.cluster }} {{ . }}{{ end }}
-{{- with .CommonLabels.team }} team {{ . }}{{ end }}
+{{- with .CommonLabels.team }}{{ if ne . "none" }} team {{ . }}{{ end }}{{ end }}
 {{- with .CommonLabels.node }} node {{ . }}{{ end }}
 {{- with .CommonLabels.namespace }} {{ . }}{{ with $.CommonLabels.workload }}/{{ . }}{{ end }}{{ end }}
 {{- with .CommonLabels.gpu }} GPU {{ . }}{{ end }}: {{ or .CommonLabels.alertname "GPU alerts" }}

@@ -12,7 +12,7 @@ from alerts.__main__ import files, main
 from alerts.rules.keys import DEVICE, GPU, POD, WORKLOAD
 from alerts.rules.promql import formatted
 from alerts.rules.rule import Alert, Links, Recording
-from alerts.rules.rulefile import NOTIFY_OF_A_PAGE, annotations_of, labels_of
+from alerts.rules.rulefile import annotations_of, labels_in_file
 from exporter.commands.metrics import sections
 from exporter.node.devices.fields.field import fields_by_name
 from tests.alerts.promtool import tool
@@ -94,8 +94,7 @@ def test_a_file_has_every_part_of_its_rules():
     for rule in RULES:
         assert formatted(rule.expr) in [found["expr"] for found in loaded[rule.name]]
     for alert in ALERTS:
-        page = {"notify": NOTIFY_OF_A_PAGE} if alert.notify == "page" else {}
-        assert loaded[alert.name][0]["labels"] == {**labels_of(alert), **page}
+        assert loaded[alert.name][0]["labels"] == labels_in_file(alert)
         assert loaded[alert.name][0].get("for", "") == alert.for_
         assert loaded[alert.name][0].get("keep_firing_for", "") == alert.keep_firing_for
         assert set(loaded[alert.name][0]["annotations"]) >= {"summary", "description", "runbook_url", "dashboard_url"}
