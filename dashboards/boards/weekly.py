@@ -18,11 +18,11 @@ HOURS_OF_A_STEP = "$__interval_ms / 3600000"
 
 def _hours(series: str, offset: str = "") -> str:
     """The sum over the time range, of all chosen clusters: GPUs become GPU-hours, watts watt-hours."""
-    return f"sum(sum_over_time({series}{{{CLUSTER}}}{STEPS}{offset})) * {HOURS_OF_A_STEP}"
+    return f"(sum(sum_over_time({series}{{{CLUSTER}}}{STEPS}{offset})) * {HOURS_OF_A_STEP})"
 
 
 def _of_namespace(series: str) -> str:
-    return f"sum by (cluster, namespace) (sum_over_time({series}{{{CLUSTER}}}{STEPS})) * {HOURS_OF_A_STEP}"
+    return f"(sum by (cluster, namespace) (sum_over_time({series}{{{CLUSTER}}}{STEPS})) * {HOURS_OF_A_STEP})"
 
 
 IDLE = _of_namespace("namespace:gpu_idle_devices:count15m")

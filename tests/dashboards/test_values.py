@@ -180,6 +180,11 @@ def test_the_mean_of_allocated_gpus_excludes_unallocated_ones(base):
     expect(base, (0.8 + 0 + 0.5 + 3 * 0.4) / 6, "gpu-fleet", "Busy, allocated")
 
 
+def test_a_share_of_the_weekly_report_is_one_of_the_same_hours_whatever_the_step(base):
+    expect(base, (0.8 + 0 + 0.5 + 3 * 0.4) / 6, "gpu-weekly", "Busy while allocated")
+    expect(base, 0.4, "gpu-weekly", "Namespaces by idle GPU-hours", "C", namespace="notebooks")
+
+
 def test_memory_and_power_are_sums_in_which_each_gpu_counts_once(base):
     expect(base, 1100, "gpu-fleet", "Power")
     expect(base, 900, "gpu-fleet", "Models", "F", model="NVIDIA-H100")
