@@ -79,7 +79,6 @@ PENDING = table(
     (
         NAMESPACE_COLUMN,
         WORKLOAD_COLUMN,
-        TYPE_COLUMN,
         CLUSTER_COLUMN,
         RESOURCE_COLUMN,
         MODEL_COLUMN,
@@ -117,4 +116,4 @@ IDLE = table(
     sort="Idle",
 )
 
-ROW = PanelRow("Pending and idle", (SizedPanel(SUMMARY, 24, 7), SizedPanel(PENDING, 12, 10), SizedPanel(IDLE, 12, 10)))
+ROW = PanelRow("Pending and idle", (SizedPanel(SUMMARY, 24, 7), SizedPanel(PENDING, 13, 10), SizedPanel(IDLE, 11, 10)))
