@@ -17,16 +17,12 @@ DEFAULT = re.compile(
     r'cluster:gpugauge_threshold:value\{alert="(\w+)"\}\)?\s+or '
     r"(?:on \(cluster\)\s+group by \(cluster\) \([^\n]+?\) \* |vector\()([0-9.e+]+)"
 )
-OF_ALL_CLUSTERS = re.compile(
-    r'scalar\(max\(cluster:gpugauge_threshold:value\{alert="(\w+)"\}\) or vector\(([0-9.]+)\)\)\n'
-)
-"""The highest of all clusters, by which rules select before they join the threshold of each cluster."""
 
 
 def test_the_default_in_every_expression_is_the_recorded_constant():
     values = {threshold.alert: threshold.value for threshold in THRESHOLDS}
     for rule in RULES:
-        defaults = DEFAULT.findall(rule.expr) + OF_ALL_CLUSTERS.findall(rule.expr)
+        defaults = DEFAULT.findall(rule.expr)
         assert len(defaults) == rule.expr.count(IN_FORCE), f"{rule.name} reads a threshold without a default"
         for alert, default in defaults:
             assert values[alert] == float(default), f"{rule.name}: {alert}"
