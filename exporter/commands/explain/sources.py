@@ -13,6 +13,7 @@ from exporter.cluster.kubernetes.objects.records import ClusterObject
 from exporter.cluster.kubernetes.watching.api import ApiError, open_api
 from exporter.cluster.kubernetes.watching.kinds import ObjectKind, object_kinds
 from exporter.cluster.kubernetes.watching.listing import pages
+from exporter.cluster.kubernetes.watching.permissions import NOT_EXPLAINED
 from exporter.cluster.kubernetes.watching.reasons import WatchReason
 from exporter.cluster.kubernetes.watching.store import ObjectStore, StoreView
 from exporter.cluster.scheduling.keeping.history import ClusterHistory
@@ -21,9 +22,6 @@ from exporter.config import Arguments, ConfigError
 from exporter.gpu_names import GpuResources
 
 _OPTIONAL_REASONS = (WatchReason.FORBIDDEN, WatchReason.NOT_SERVED)
-
-_UNUSED = frozenset({"namespaces", "resourcequotas"})
-"""Kinds that explain nothing: the watcher has metrics of them."""
 OTHER_PODS = "pods of other namespaces"
 """What is not seen where a token is for one namespace: then no free GPUs are known either."""
 RawObject = dict[str, Any]
@@ -132,7 +130,7 @@ class ApiSource:
     def view(self, gpus: GpuResources, now: float, namespace: str) -> ClusterView:
         """List all objects that explain something."""
         self.not_seen.clear()
-        kinds = [kind for kind in object_kinds(gpus) if kind.name not in _UNUSED]
+        kinds = [kind for kind in object_kinds(gpus) if kind.name not in NOT_EXPLAINED]
         try:
             views = [_view(kind, self._records(kind, namespace), now) for kind in kinds]
         except ApiError as error:

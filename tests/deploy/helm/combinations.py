@@ -45,6 +45,7 @@ CHOICES = {
         nested(rbac__create=False),
         nested(node__serviceAccount={"create": False, "name": "a"}, watcher__serviceAccount__annotations={"a": "b"}),
     ],
+    "explain": [{}, nested(explainRole__create=True)],
     "priority": [
         {},
         nested(priorityClass__create=True),

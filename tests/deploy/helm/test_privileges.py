@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.cluster.kubernetes.watching.permissions import LEASE_PARTS, WATCHED
+from exporter.cluster.kubernetes.watching.permissions import EXPLAINED, LEASE_PARTS, WATCHED
 from scripts.permissions import feature
 from tests.deploy.helm.chart import NEEDS_HELM, NODE, WATCHER, container, nested, pod, rendered
 
@@ -118,6 +118,15 @@ def test_the_watcher_has_a_token_the_rights_of_the_table_and_no_other_privilege(
 def test_a_permission_of_the_watcher_goes_with_its_value(part):
     without = rendered({"watcher": {"permissions": {feature(part): False}}})
     assert rights(without, WATCHER) == of(each for each in WATCHED if each is not part)
+
+
+def test_the_role_for_explain_is_optional_has_the_rights_of_the_table_and_is_bound_to_nobody():
+    name = ("ClusterRole", "gpugauge-explain")
+    assert name not in rendered()
+    objects = rendered(nested(explainRole__create=True, watcher__enabled=False))
+    assert objects.keys() - rendered(nested(watcher__enabled=False)).keys() == {name}
+    given = [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in objects[name]["rules"]]
+    assert given == [([part.group], list(part.resources), list(part.verbs)) for part in EXPLAINED]
 
 
 def test_the_lease_that_may_be_written_is_the_one_that_is_kept():

@@ -5,7 +5,7 @@ generated from it. Pods, nodes and namespaces are needed. Every other part is op
 where that is missing, or the API server does not serve it, only what the part says is missing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from exporter.api_objects.device_claims import DRA_GROUP, DRA_VERSIONS
 from exporter.cluster.kubernetes.converting import autoscaler_status
@@ -123,6 +123,16 @@ WATCHED = (
     ),
 )
 """What every watcher lists and watches."""
+
+NOT_EXPLAINED = frozenset({"namespaces", "resourcequotas"})
+"""Resources that `gpugauge explain` does not read: the watcher has metrics of them, and they explain no pod."""
+
+EXPLAINED = tuple(
+    replace(part, resources=read, verbs=("list",))
+    for part in WATCHED
+    if (read := tuple(each for each in part.resources if each not in NOT_EXPLAINED))
+)
+"""What `gpugauge explain` lists for the person who runs it."""
 
 LEASE_PARTS = (
     Permission(
