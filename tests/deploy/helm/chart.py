@@ -87,7 +87,8 @@ def notes(values=()):
 
 
 def pod(objects, workload=NODE):
-    return objects[workload]["spec"]["template"]["spec"]
+    spec = objects[workload]["spec"]
+    return spec.get("jobTemplate", {"spec": spec})["spec"]["template"]["spec"]
 
 
 def container(objects, workload=NODE):

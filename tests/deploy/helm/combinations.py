@@ -6,6 +6,11 @@ from tests.deploy.helm.chart import merged, nested
 
 HASH = "$2b$04$" + "a" * 53
 PEERS = [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]
+REPORT = {
+    "enabled": True,
+    "prometheus": {"url": "http://prometheus:9090"},
+    "volume": {"persistentVolumeClaim": {"claimName": "reports"}},
+}
 CHOICES = {
     "source": [{}, nested(source="nvml"), nested(source="dcgm")],
     "engine": [{}, nested(hostEngine__address="$(NODE_IP):5555"), nested(hostEngine__address="unix:///run/dcgm/s")],
@@ -83,6 +88,11 @@ CHOICES = {
     ],
     "routes": [{}, nested(alertmanagerConfig__enabled=True)],
     "dashboards": [{}, nested(dashboards__enabled=False), nested(dashboards__grafanaOperator__enabled=True)],
+    "report": [
+        {},
+        nested(report={**REPORT, "extraArgs": ["--by=team"]}, report__prometheus__ca__existingSecret="ca"),
+        nested(report=REPORT, report__prometheus__credentials={"existingSecret": "p", "kind": "basicAuth"}),
+    ],
     "policy": [{}, nested(networkPolicy__enabled=True), nested(networkPolicy__enabled=True, networkPolicy__from=PEERS)],
     "names": [
         {},

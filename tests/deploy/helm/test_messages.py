@@ -51,6 +51,8 @@ IMPOSSIBLE = {
     "grafanaOperator.enabled needs dashboards.enabled=true": nested(
         dashboards__enabled=False, dashboards__grafanaOperator__enabled=True
     ),
+    "report.enabled needs report.prometheus.url and report.volume": nested(report__enabled=True),
+    "report.forms: pdf is none of": nested(report__forms=["pdf"]),
     "rules.thresholds.GPUPodLow: there is no such threshold; there are GPUPodLowUtilization": nested(
         rules__thresholds={"GPUPodLow": 0.1}
     ),

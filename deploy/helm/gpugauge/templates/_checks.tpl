@@ -5,6 +5,7 @@
 {{- include "gpugauge.checkNode" . -}}
 {{- include "gpugauge.checkAccess" . -}}
 {{- include "gpugauge.checkMonitoring" . -}}
+{{- include "gpugauge.checkReport" . -}}
 {{- end }}
 
 {{- define "gpugauge.checkSource" -}}
@@ -89,5 +90,17 @@
 {{- end -}}
 {{- if and $v.dashboards.grafanaOperator.enabled (not $v.dashboards.enabled) -}}
 {{- fail "dashboards.grafanaOperator.enabled needs dashboards.enabled=true: its resources name the ConfigMaps" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "gpugauge.checkReport" -}}
+{{- $v := .Values.report -}}
+{{- if and $v.enabled (not (and $v.prometheus.url $v.volume)) -}}
+{{- fail "report.enabled needs report.prometheus.url and report.volume" -}}
+{{- end -}}
+{{- range $v.forms -}}
+{{- if not (has . (list "html" "csv" "focus" "json")) -}}
+{{- fail (printf "report.forms: %s is none of html, csv, focus, json" .) -}}
+{{- end -}}
 {{- end -}}
 {{- end }}
