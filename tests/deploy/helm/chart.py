@@ -92,5 +92,6 @@ def pod(objects, workload=NODE):
 
 
 def container(objects, workload=NODE):
-    (only,) = pod(objects, workload)["containers"]
+    only, *proxies = pod(objects, workload)["containers"]
+    assert [each["name"] for each in proxies] in ([], ["auth-proxy"])
     return only

@@ -11,6 +11,11 @@ REPORT = {
     "prometheus": {"url": "http://prometheus:9090"},
     "volume": {"persistentVolumeClaim": {"claimName": "reports"}},
 }
+AUTH = {
+    "mode": "kubernetes",
+    "proxy": {"image": "registry.example/kube-rbac-proxy:v0.20.0"},
+    "prometheus": {"serviceAccount": {"name": "p", "namespace": "m"}, "tokenSecret": {"name": "t"}},
+}
 CHOICES = {
     "source": [{}, nested(source="nvml"), nested(source="dcgm")],
     "engine": [{}, nested(hostEngine__address="$(NODE_IP):5555"), nested(hostEngine__address="unix:///run/dcgm/s")],
@@ -65,6 +70,7 @@ CHOICES = {
         {},
         nested(basicAuth__enabled=True, basicAuth__passwordHash=HASH, basicAuth__existingSecret="p"),
     ],
+    "auth": [{}, nested(auth=AUTH)],
     "discovery": [
         {},
         nested(monitoring__discovery="serviceMonitor"),
@@ -110,6 +116,8 @@ TOGETHER_IMPOSSIBLE = [
     *(({"attribution": 1}, {topic: 1}) for topic in ("dra", "processes", "audit")),
     *(({"attribution": 1}, {"metadata": number}) for number in (1, 2)),
     ({"claim": 1}, {"runtime": 1}),
+    ({"auth": 1}, {"tls": 0}),
+    ({"auth": 1}, {"password": 1}),
     *(({"adapters": 2}, {"watcher": number}) for number in (0, 2)),
 ]
 """Choices by number that the chart refuses together; the tests of values have the messages."""

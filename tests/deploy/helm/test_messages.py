@@ -6,9 +6,11 @@ import subprocess
 import pytest
 
 from tests.deploy.helm.chart import CHART, HELM, IMAGE, NEEDS_HELM, merged, nested, notes, refused, rendered
+from tests.deploy.helm.combinations import AUTH
 
 pytestmark = NEEDS_HELM
 
+TLS = nested(tls__enabled=True, tls__existingSecret="s")
 HASH = "$2b$04$" + "a" * 53
 IMPOSSIBLE = {
     "image.repository is not set": nested(image__repository=""),
@@ -51,6 +53,15 @@ IMPOSSIBLE = {
     "grafanaOperator.enabled needs dashboards.enabled=true": nested(
         dashboards__enabled=False, dashboards__grafanaOperator__enabled=True
     ),
+    "needs tls.enabled=true: Prometheus sends its token": nested(auth=AUTH),
+    "auth.mode: kubernetes is in place of basicAuth.enabled": merged(
+        nested(auth=AUTH, basicAuth__enabled=True, basicAuth__passwordHash=HASH, basicAuth__existingSecret="s"), TLS
+    ),
+    "needs auth.proxy.image": merged(nested(auth=AUTH, auth__proxy__image=""), TLS),
+    "auth.prometheus.serviceAccount needs both": merged(
+        nested(auth=AUTH, auth__prometheus__serviceAccount__namespace=""), TLS
+    ),
+    "needs auth.prometheus.tokenSecret.name": merged(nested(auth=AUTH, auth__prometheus__tokenSecret__name=""), TLS),
     "report.enabled needs report.prometheus.url and report.volume": nested(report__enabled=True),
     "report.forms: pdf is none of": nested(report__forms=["pdf"]),
     "rules.thresholds.GPUPodLow: there is no such threshold; there are GPUPodLowUtilization": nested(

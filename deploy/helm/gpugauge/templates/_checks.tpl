@@ -6,6 +6,7 @@
 {{- include "gpugauge.checkAccess" . -}}
 {{- include "gpugauge.checkMonitoring" . -}}
 {{- include "gpugauge.checkReport" . -}}
+{{- include "gpugauge.checkAuth" . -}}
 {{- end }}
 
 {{- define "gpugauge.checkSource" -}}
@@ -101,6 +102,27 @@
 {{- range $v.forms -}}
 {{- if not (has . (list "html" "csv" "focus" "json")) -}}
 {{- fail (printf "report.forms: %s is none of html, csv, focus, json" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "gpugauge.checkAuth" -}}
+{{- $v := .Values -}}
+{{- if include "gpugauge.proxied" . -}}
+{{- if not $v.tls.enabled -}}
+{{- fail "auth.mode: kubernetes needs tls.enabled=true: Prometheus sends its token" -}}
+{{- end -}}
+{{- if $v.basicAuth.enabled -}}
+{{- fail "auth.mode: kubernetes is in place of basicAuth.enabled: set one" -}}
+{{- end -}}
+{{- if not $v.auth.proxy.image -}}
+{{- fail "auth.mode: kubernetes needs auth.proxy.image: name your image of kube-rbac-proxy" -}}
+{{- end -}}
+{{- if empty $v.auth.prometheus.serviceAccount.name | ne (empty $v.auth.prometheus.serviceAccount.namespace) -}}
+{{- fail "auth.prometheus.serviceAccount needs both name and namespace" -}}
+{{- end -}}
+{{- if and (eq $v.monitoring.discovery "podMonitor") (not $v.auth.prometheus.tokenSecret.name) -}}
+{{- fail "auth.mode: kubernetes with monitoring.discovery: podMonitor needs auth.prometheus.tokenSecret.name, because a PodMonitor names no file; serviceMonitor needs none" -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

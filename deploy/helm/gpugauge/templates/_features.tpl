@@ -32,7 +32,7 @@
 {{- end }}
 
 {{- define "gpugauge.webConfig" -}}
-{{- if or .Values.tls.enabled .Values.basicAuth.enabled }}true{{ end -}}
+{{- if and (not (include "gpugauge.proxied" .)) (or .Values.tls.enabled .Values.basicAuth.enabled) }}true{{ end -}}
 {{- end }}
 
 {{- define "gpugauge.tlsSecret" -}}

@@ -26,6 +26,17 @@ basicAuth:
     name: {{ $v.basicAuth.existingSecret }}
     key: password
 {{- end }}
+{{- if include "gpugauge.proxied" .root }}
+{{- if $v.auth.prometheus.tokenSecret.name }}
+authorization:
+  type: Bearer
+  credentials:
+    name: {{ $v.auth.prometheus.tokenSecret.name }}
+    key: {{ $v.auth.prometheus.tokenSecret.key }}
+{{- else }}
+bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
+{{- end }}
+{{- end }}
 relabelings:
   - action: replace
     targetLabel: job

@@ -23,15 +23,17 @@ annotations:
 
 {{/* Port and probes. In: root, values. */}}
 {{- define "gpugauge.serving" -}}
-{{- $scheme := ternary "HTTPS" "HTTP" .root.Values.tls.enabled -}}
+{{- $proxied := include "gpugauge.proxied" .root -}}
+{{- $scheme := ternary "HTTPS" "HTTP" (and .root.Values.tls.enabled (not $proxied)) -}}
+{{- $port := ternary "health" "metrics" (not (empty $proxied)) -}}
 ports:
-  - name: metrics
-    containerPort: {{ int .values.port }}
+  - name: {{ $port }}
+    containerPort: {{ ternary .root.Values.auth.healthPort .values.port (not (empty $proxied)) | int }}
     protocol: TCP
 livenessProbe:
   httpGet:
     path: /livez
-    port: metrics
+    port: {{ $port }}
     {{- if eq $scheme "HTTPS" }}
     scheme: HTTPS
     {{- end }}
@@ -42,7 +44,7 @@ livenessProbe:
 readinessProbe:
   httpGet:
     path: /readyz
-    port: metrics
+    port: {{ $port }}
     {{- if eq $scheme "HTTPS" }}
     scheme: HTTPS
     {{- end }}
@@ -56,7 +58,7 @@ readinessProbe:
   mountPath: /etc/gpugauge/web
   readOnly: true
 {{- end }}
-{{- if .Values.tls.enabled }}
+{{- if and .Values.tls.enabled (not (include "gpugauge.proxied" .)) }}
 - name: tls
   mountPath: /etc/gpugauge/tls
   readOnly: true
