@@ -55,6 +55,7 @@ CHOICES = {
         nested(rbac__create=False),
         nested(node__serviceAccount={"create": False, "name": "a"}, watcher__serviceAccount__annotations={"a": "b"}),
     ],
+    "openshift": [{}, nested(openshift__scc__create=True)],
     "explain": [{}, nested(explainRole__create=True)],
     "priority": [
         {},

@@ -82,6 +82,10 @@ capabilities:
   {{- end }}
 seccompProfile:
   type: RuntimeDefault
+{{- with $.Values.openshift.seLinuxType }}
+seLinuxOptions:
+  type: {{ . }}
+{{- end }}
 {{- end }}
 
 {{/* The labels by which nodes with GPUs are known. */}}
