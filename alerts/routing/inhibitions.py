@@ -55,7 +55,14 @@ INHIBITIONS: tuple[Inhibition, ...] = (
     # What an exporter that is down, blind or late exposes is of no use.
     Inhibition(
         ("GPUExporterDown", "GPUExporterEmpty", "GPUExporterStale"),
-        ("GPUAttributionBroken", "GPUExporterCollectionErrors", "GPUUnmatchedDevices", "GPUMemoryUsedUnallocated"),
+        (
+            "GPUAttributionBroken",
+            "GPUExporterCollectionErrors",
+            "GPUExporterSlow",
+            "GPUMemoryUsedUnallocated",
+            "GPUProfilingMetricsMissing",
+            "GPUUnmatchedDevices",
+        ),
         NODE,
     ),
     Inhibition(("GPUAttributionBroken",), ("GPUExporterCollectionErrors", "GPUMemoryUsedUnallocated"), NODE),

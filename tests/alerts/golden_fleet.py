@@ -41,6 +41,9 @@ def watcher(fixture: RuleFixture, nodes: dict[str, str], samples: int) -> None:
     for kind in ("pods", "nodes", "namespaces"):
         sync = {"object": kind}
         on_watcher(fixture, "gpugauge_watch_last_sync_timestamp_seconds", sync, f"0+30x{samples} stale")
+    pod = {"gpu_namespace": "ml", "gpu_pod": "p"}
+    on_watcher(fixture, "gpugauge_gpu_pod_start_timestamp_seconds", pod, f"0x{samples} stale")
+    on_watcher(fixture, "gpugauge_gpu_pod_phase", {**pod, "phase": "Running"}, f"1x{samples} stale")
     for name, kind in nodes.items():
         resource, number = KINDS[kind]
         sharing = "time-slicing" if kind == "time_sliced" else "unknown"

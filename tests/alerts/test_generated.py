@@ -257,6 +257,7 @@ OF_TARGETS = {
     "GPUDeviceLabelsMissing": {"job"},
     "GPUClusterLabelsDisagree": {"job"},
     "GPURuleEvaluationFailing": {"rule_group"},
+    "GPUExporterSlow": {"job", "instance"},
     "GPUWatcherDown": {"job", "instance"},
     "node:gpu_exporter_target:info": {"job", "instance"},
     "node:gpu_exporter_up:ratio": {"job", "instance"},
