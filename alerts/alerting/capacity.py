@@ -7,25 +7,38 @@ sum by (cluster, resource) (
   max by (cluster, gpu_namespace, model, resource, reason) (
     gpugauge_pending_devices{
       model="any",
-      reason!~"gated|queued|not_tried|preempting|scaling_up|starting|image_pull|start_failed|admission_failed"
+      reason!~"insufficient_gpu|gated|queued|not_tried|preempting|scaling_up|starting|image_pull|start_failed|admission_failed"
     }
   )
   and on (cluster, resource)
   (cluster:gpu_free:sum > 0)
   or
   max by (cluster, gpu_namespace, model, resource, reason) (
+    gpugauge_pending_devices{model="any", reason="insufficient_gpu"}
+  )
+  <= on (cluster, resource) group_left ()
+  cluster:gpu_free:sum
+  or
+  max by (cluster, gpu_namespace, model, resource, reason) (
     gpugauge_pending_devices{
       model!="any",
-      reason!~"gated|queued|not_tried|preempting|scaling_up|starting|image_pull|start_failed|admission_failed"
+      reason!~"insufficient_gpu|gated|queued|not_tried|preempting|scaling_up|starting|image_pull|start_failed|admission_failed"
     }
   )
   and on (cluster, model, resource)
   (model:gpu_free:sum > 0)
+  or
+  max by (cluster, gpu_namespace, model, resource, reason) (
+    gpugauge_pending_devices{model!="any", reason="insufficient_gpu"}
+  )
+  <= on (cluster, model, resource) group_left ()
+  model:gpu_free:sum
 )
 > 0
 """
 """Devices that pods wait for while some of the same resource, and of the model that they demand, are free on nodes to
-which pods can be scheduled. Not what waits by design, and not pods that are bound."""
+which pods can be scheduled. Not what waits by design, and not pods that are bound. Pods that find too few free devices
+in all count only where as many are free as they wait for: the scheduler is wrong about those."""
 
 STRANDED = """
 sum by (cluster, node, resource, blocker) (

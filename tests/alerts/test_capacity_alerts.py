@@ -33,14 +33,19 @@ def test_demand_beside_free_devices_is_reported_where_they_could_be_used(tmp_pat
         ("queued", 4, "queued", "any"),
         ("bound", 4, "image_pull", "any"),
         ("same-model", 4, "taint", "H100"),
-        ("other-model", 4, "insufficient_gpu", "B200"),
+        ("other-model", 4, "taint", "B200"),
+        ("too-few", 7, "insufficient_gpu", "any"),
+        ("enough", 8, "insufficient_gpu", "any"),
+        ("too-few-of-the-model", 7, "insufficient_gpu", "H100"),
+        ("enough-of-the-model", 8, "insufficient_gpu", "H100"),
+        ("enough-of-another-model", 8, "insufficient_gpu", "B200"),
     ):
         _free(fixture, cluster, free)
         _pending(fixture, cluster, reason, model)
     _free(fixture, "cordoned", 4, schedulable=0)
     _pending(fixture, "cordoned", "node_unavailable")
     firing(fixture, "GPUPendingDemandWhileFree", 12, "cluster")
-    found = ({"cluster": "fragmented"}, {"cluster": "same-model"})
+    found = ({"cluster": each} for each in ("fragmented", "same-model", "enough", "enough-of-the-model"))
     firing(fixture, "GPUPendingDemandWhileFree", 25, "cluster", *found)
     check(tmp_path, fixture)
 
