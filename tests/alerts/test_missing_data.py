@@ -104,19 +104,21 @@ def test_allocated_gpus_without_series_of_pods_are_one_alert_for_each_kind(tmp_p
 def test_an_exporter_that_takes_more_than_eight_seconds_is_slow(tmp_path):
     fixture = RuleFixture()
     for node, scrape, read in (
-        ("scrape", "9x119 1x100", 1),
-        ("read", always(1), 9),
-        ("just-in-time", always(8), 8),
-        ("once", "1x60 30 1x100", 1),
+        ("scrape", "9x119 1x100", always(1)),
+        ("read", always(1), always(9)),
+        ("just-in-time", always(8), always(8)),
+        ("once", "1x60 30 1x100", always(1)),
+        ("read-for-an-hour", always(1), "9x119 1x100"),
+        ("read-once", always(1), "1x60 30 1x100"),
     ):
         node_target(fixture, node, always(1))
         on_node(fixture, "gpugauge_build_info", {"node": node}, always(1))
         fixture.add("scrape_duration_seconds", {"job": "gpugauge-node", "instance": f"{node}:9400"}, scrape)
-        on_node(fixture, "gpugauge_source_read_duration_seconds", {"node": node, "source": "dcgm"}, always(read))
+        on_node(fixture, "gpugauge_source_read_duration_seconds", {"node": node, "source": "dcgm"}, read)
     fixture.add("scrape_duration_seconds", {"job": "other", "instance": "other:80"}, always(60))
     firing(fixture, SLOW, 14, "node")
-    firing(fixture, SLOW, 17, "node", "read", "scrape")
-    firing(fixture, SLOW, 74, "node", "read", "scrape")
+    firing(fixture, SLOW, 17, "node", "read", "read-for-an-hour", "scrape")
+    firing(fixture, SLOW, 74, "node", "read", "read-for-an-hour", "scrape")
     firing(fixture, SLOW, 80, "node", "read")
     check(tmp_path, fixture, groups=GROUPS)
 
