@@ -1,4 +1,4 @@
-"""A sample of the mutants of alerts: each alert without its first clause makes a test fail. `make mutants` runs all."""
+"""A sample of the mutants of alerts: without its first comparison an alert fails a test. `make mutants` runs all."""
 
 import pytest
 
@@ -29,5 +29,5 @@ def test_every_mutant_that_is_listed_as_having_the_same_result_exists():
 @pytest.mark.slow
 @pytest.mark.mutation
 @pytest.mark.parametrize("mutant", chosen((), sample=True), ids=lambda each: each.rule)
-def test_an_alert_without_its_first_clause_makes_a_test_fail(mutant):
+def test_an_alert_without_its_first_comparison_makes_a_test_fail(mutant):
     assert not survives(mutant)

@@ -1,4 +1,4 @@
-"""GPURecordedSeriesMissing: what exporters expose and no rule records, by the series that is missing."""
+"""GPURecordedSeriesMissing: what exporters expose and no rule records; GPURuleEvaluationFailing: rules that fail."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.alerts.targets import check, firing, on_node, on_watcher
 
 pytestmark = pytest.mark.prometheus
 
-MISSING = "GPURecordedSeriesMissing"
+MISSING, FAILING = "GPURecordedSeriesMissing", "GPURuleEvaluationFailing"
 POD = {"gpu_namespace": "ml", "gpu_pod": "train-0"}
 DEVICE = {"node": "node-1", "UUID": "GPU-1"}
 EXPOSED = (
@@ -77,3 +77,20 @@ def test_with_all_rules_nothing_is_missing(tmp_path):
     exposed(fixture, *(recorded for _, _, recorded in EXPOSED))
     firing(fixture, MISSING, 15, "recorded")
     check(tmp_path, fixture, groups=GROUPS)
+
+
+FAILURES = "prometheus_rule_evaluation_failures_total"
+
+
+def test_a_group_of_ours_that_fails_is_reported_and_one_that_works_or_is_of_others_is_not(tmp_path):
+    fixture = RuleFixture()
+    for group, values in (
+        ("/etc/rules/pods.yaml;gpugauge-pods", "0x10 1+1x40"),
+        ("/etc/rules/nodes.yaml;gpugauge-nodes", "3x60"),
+        ("/etc/rules/others.yaml;others", "0+1x60"),
+    ):
+        fixture.add(FAILURES, {"rule_group": group, "job": "prometheus", "instance": "p"}, values)
+    firing(fixture, FAILING, 10, "rule_group")
+    firing(fixture, FAILING, 18, "rule_group", "/etc/rules/pods.yaml;gpugauge-pods")
+    firing(fixture, FAILING, 60, "rule_group")
+    check(tmp_path, fixture, groups=ALONE)
