@@ -30,6 +30,7 @@ FOREIGN = {
     "prometheus_rule_group_last_duration_seconds": {"rule_group"},
     "prometheus_rule_group_iterations_missed_total": {"rule_group"},
     "scrape_samples_scraped": {"job", "instance"},
+    "scrape_duration_seconds": {"job", "instance"},
     "kube_pod_start_time": {"namespace", "pod"},
     "kube_pod_owner": {"namespace", "pod", "owner_kind", "owner_name", "owner_is_controller"},
     "kube_pod_created": {"namespace", "pod"},
