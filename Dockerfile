@@ -64,8 +64,10 @@ COPY exporter/node/devices/defaults/default-counters.csv \
      exporter/node/devices/defaults/dcp-metrics-included.csv \
      exporter/node/devices/defaults/1.x-compatibility-metrics.csv \
      /etc/dcgm-exporter/
-# The second name and place are those that manifests for dcgm-exporter start.
+# The second name and place are those that manifests for dcgm-exporter start. The cache that is removed has times of
+# files, and so would make each build another one.
 RUN ldconfig \
+ && rm -f /var/cache/ldconfig/aux-cache \
  && ln -s /opt/gpugauge/bin/gpugauge /usr/local/bin/gpugauge \
  && ln -s /opt/gpugauge/bin/gpugauge /usr/bin/dcgm-exporter
 

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from alerts.rules.rule import INTERVAL_SECONDS
+from alerts.rules.rulefile import NO_TEAM
 from demo.processes import DemoError
 from demo.prometheus import PrometheusApi
 from exporter.metric import AnyFamily, HistogramFamily, escape
@@ -100,7 +101,9 @@ def load_rules(files: Sequence[Path]) -> list[LoadedRule]:
 
 def _rule(entry: Mapping[str, Any]) -> LoadedRule:
     name = entry.get("record") or entry["alert"]
-    return LoadedRule(name, entry["expr"], entry.get("labels", {}), "alert" in entry)
+    # The namespaces of the demo have no team, for which the rule has a template: Prometheus fills it in.
+    labels = {label: NO_TEAM if label == "team" else value for label, value in entry.get("labels", {}).items()}
+    return LoadedRule(name, entry["expr"], labels, "alert" in entry)
 
 
 def layers(rules: Sequence[LoadedRule]) -> list[list[LoadedRule]]:

@@ -16,6 +16,7 @@ NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 
 RULES_OF_ALERT = frozenset(
     {
+        "pod:gpu_elsewhere:info",
         "pod:gpu_moved:info",
         "pod:gpu_devices:count",
         "pod:gpu_workload:info",
